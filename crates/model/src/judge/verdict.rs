@@ -2,7 +2,7 @@
 
 use crate::facts::Context;
 use crate::facts::cores::limiting::perhaps_for_cores;
-use crate::facts::cores::{CoreGroup, QUICK_TIMES, limiting, other_tenants, others_share, own_share};
+use crate::facts::cores::{CoreGroup, QUICK_TIMES, limiting, other_tenants, others_share, own_cores, own_share};
 use crate::facts::harm::{Cost, NOISE_SHARE};
 use crate::facts::owner::Owner;
 use crate::facts::path::{self, Tier};
@@ -34,6 +34,9 @@ const GENERATOR_WAITED_MAX: f64 = 0.1;
 
 /// The sentence that the generator's own waits may be all that was measured.
 const GENERATOR_WAITS: &str = "verdict-unknown-generator-waits";
+
+/// Least time for which the scheduler lets a thread run while another one is ready, seconds (`sysctl_sched_base_slice` of one core, kernel/sched/fair.c).
+const SLICE_S: f64 = 700e-6;
 
 /// Least length of a load for ceilings, microseconds: servers and caches are cold at its start, and a hundred clock ticks tell one per cent of a core.
 const CEILING_FROM_US: u64 = 1_000_000;
@@ -254,10 +257,24 @@ fn not_understood(ctx: &Context<'_>) -> Option<Message> {
     }
     let failed = traffic::server_errors(ctx).and_then(|statuses| failures(ctx, statuses.errors(), statuses.requests));
     failed
+        .or_else(|| none_good(ctx))
         .or_else(was_gone)
         .or_else(|| cut_off(ctx))
         .or_else(|| standing(ctx))
         .or_else(|| (!traffic::was_seen(ctx)).then(|| Message::new("verdict-unknown-no-traffic")))
+}
+
+/// Watched answers of which none was as expected: errors of the clients by their status, but no client gets what it asks for.
+fn none_good(ctx: &Context<'_>) -> Option<Message> {
+    let seen = Statuses::of(ctx).filter(|seen| seen.requests > 0 && !seen.by_status.is_empty())?;
+    if seen.by_status.iter().any(|(status, count)| *count > 0 && traffic::is_expected(ctx, *status)) {
+        return None;
+    }
+    let told = |id: &'static str| Message::new(id).with("requests", seen.requests);
+    Some(match seen.by_status.keys().next() {
+        Some(status) if seen.by_status.len() == 1 => told("verdict-unknown-watched-status").with("status", f64::from(*status)),
+        _ => told("verdict-unknown-no-good-answer"),
+    })
 }
 
 /// Watched connections ended without an answer, whoever ended them, and no station shows why.
@@ -476,7 +493,21 @@ fn crowded_out(ctx: &Context<'_>, group: &CoreGroup<'_>) -> Option<Message> {
 fn at_limit(ctx: &Context<'_>, by: LimitedBy, (all, part): (&'static str, &'static str), full: &StationReading) -> Judgement {
     let failed = ctx.failed_share().filter(|share| Cost::share_of_requests(*share).hurts());
     let told = failed.map_or_else(|| Message::new(all), |share| Message::new(part).with("failed", share * 100.0));
-    Judgement::healthy(by, told.with("why", full.why.clone()))
+    let user = (by == LimitedBy::Cpu).then(|| most_used_by(ctx, full)).flatten();
+    Judgement::healthy(by, told.with("why", user.unwrap_or_else(|| full.why.clone())))
+}
+
+/// Why cores are full, with the server that used twice as much as all others of the path together, and how much for each answer.
+fn most_used_by(ctx: &Context<'_>, full: &StationReading) -> Option<Message> {
+    let tiers: Vec<&Tier> = full.owner.tiers().iter().filter_map(|tier| ctx.path.tiers.get(tier.0)).collect();
+    let used: Vec<(f64, &Tier)> = tiers.into_iter().filter_map(|tier| Some((own_cores(ctx, &tier.pids)?, tier))).collect();
+    let all: f64 = used.iter().map(|(cores, _)| cores).sum();
+    let (cores, tier) =
+        used.iter().max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(cores, _)| used.len() > 1 && *cores > 2.0 * (all - cores))?;
+    let told =
+        Message::new("state-cpu-most").with("why", full.why.clone()).with("tier", tier.name.as_str()).with("share", 100.0 * cores / all);
+    let ms = ctx.answers_rps().filter(|rate| *rate > 0.0).map(|rate| 1e3 * cores / rate);
+    Some(told.with("ms", ms.unwrap_or(0.0)).with("kind", if ms.is_some() { "each" } else { "share" }))
 }
 
 /// The share of its time that the generator waited for a core, if it is long enough to show in its times.
@@ -508,7 +539,9 @@ fn use_cores(ctx: &Context<'_>) -> bool {
 /// The judgement of a closed loop with nothing saturated: too few connections, unless requests wait in front of a server with idle cores, or somewhere that
 /// cannot be observed.
 fn closed(ctx: &Context<'_>, stations: &[StationReading], connections: u32) -> Judgement {
-    let hurts = |mean: f64| mean > 1.0 && Cost::of_time(mean / f64::from(connections.max(1))).hurts();
+    // A thread that has to wait for its turn on a core accepts that much later, however many there are.
+    let is_long = |mean: f64| ctx.answers_rps().is_none_or(|rate| mean > rate * SLICE_S);
+    let hurts = |mean: f64| mean > 1.0 && is_long(mean) && Cost::of_time(mean / f64::from(connections.max(1))).hurts();
     let waits = |reading: &&StationReading| reading.station == StationId::ACCEPT_QUEUE && reading.waiting.is_some_and(hurts);
     if let Some(queue) = stations.iter().find(waits) {
         let why = Message::new("verdict-unknown-waiting").with("tier", ctx.owner_name(&queue.owner));

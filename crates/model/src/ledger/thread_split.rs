@@ -1,6 +1,7 @@
 //! Splits the requests that a tier holds: those at its threads, on a CPU or ready, and those that wait for something else.
 
 use crate::facts::Context;
+use crate::facts::cores::staying_children_cores;
 use crate::facts::path::Tier;
 use crate::observation::{CgroupId, CpuUse};
 
@@ -41,6 +42,10 @@ impl ThreadShares {
                 shares.extend(of_process(first, last, elapsed_us as f64 * 1e3));
             }
         }
+        // Each process that serves for it (a database's, one for each connection) runs on one core at a time. How long they were ready is not known.
+        let children = staying_children_cores(ctx, &tier.pids);
+        let processes = children.ceil();
+        shares.extend(std::iter::repeat_n((children / processes.max(1.0), 0.0), processes as usize));
         Self { shares, stopped: stopped(ctx, tier) }
     }
 

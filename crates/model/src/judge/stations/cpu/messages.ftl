@@ -14,6 +14,10 @@ state-cpu-saturated = { $count ->
     [1] core { $cores }, the only one that the servers may use, was { $share } % busy.
    *[other] cores { $cores }, all that the servers may use, were { $share } % busy.
 }
+state-cpu-most = { $why } { $tier } used { $share } % of what these servers did{ $kind ->
+    [each] : { $ms } ms for each request.
+   *[share] .
+}
 state-cpu-crowded = { $count ->
     [1] core { $cores } was { $share } % busy, and { $waiting } threads waited for it on average.
    *[other] cores { $cores } were { $share } % busy, and { $waiting } threads waited for them on average.

@@ -247,3 +247,23 @@ fn errors_on_older_connections_are_told_beside_whatever_else_is_unknown() {
     assert!(many.summary.contains("wait inside") && told_of(&many), "{} {:?}", many.summary, many.warnings);
     assert!(!told_of(&with(0)));
 }
+
+#[test]
+fn a_watched_server_of_which_no_answer_is_good_is_not_healthy() {
+    let with = |status: &[(u16, u64)]| {
+        let mut obs = watched(ALL_GOOD, ALL_GOOD, ALL_GOOD);
+        let lines = status.iter().map(|(_, count)| count).sum();
+        let access = AccessLog { lines, has_status: true, status: status.iter().copied().collect(), ..AccessLog::default() };
+        let server = obs.servers.entry(42).or_default();
+        server.access_logs.entry("/var/log/access.log".to_owned()).or_default().push(11_000_000, Reading::Ok(access));
+        told(&obs)
+    };
+    let refused = with(&[(400, 2_000)]);
+    assert_eq!(refused.verdict, Verdict::Unknown, "{}", refused.summary);
+    assert!(refused.summary.contains("every answer seen had status 400 (2,000 of them)"), "{}", refused.summary);
+    assert_eq!(with(&[(400, 2_000), (404, 9)]).verdict, Verdict::Unknown);
+    for some in [&[(400, 2_000), (200, 1)][..], &[(404, 2_000), (301, 3)], &[(200, 2_000)]] {
+        let summary = with(some).summary;
+        assert!(!summary.contains("every answer seen") && !summary.contains("good answer"), "{some:?}: {summary}");
+    }
+}
