@@ -47,6 +47,11 @@ impl Location {
         Self { listener: Some(listener), ..Self::in_netns(netns) }
     }
 
+    /// Whose side of a connection this is, as messages have it: of a server that "asks" another one, or that "answers".
+    pub(crate) fn side(&self) -> &'static str {
+        if self.edge.is_some() { "asks" } else { "answers" }
+    }
+
     /// The listener of a tier at this place.
     pub(crate) fn listener_of<'t>(&self, tier: &'t Tier) -> Option<&'t PlacedListener> {
         let is_it = |own: &&PlacedListener| {

@@ -112,6 +112,11 @@ impl Awaited {
         message.with("held", held).with("holder", name).with("pid", pid.to_string())
     }
 
+    /// True if they sleep for a time of their own.
+    pub(crate) fn is_sleep(&self) -> bool {
+        self.kind == WaitKind::Timer
+    }
+
     /// The word of its kind.
     pub(crate) fn word(&self) -> &'static str {
         self.kind.word()

@@ -15,7 +15,7 @@ remedy-look-inside-python = Python: the stack of each thread, by its own functio
 remedy-look-inside-ruby = Ruby: the stack of the thread that runs, by its own function names (rbspy; the program goes on):
 remedy-look-inside-node = Node.js: where its only thread spends time is what --cpu-prof writes at the end (node --cpu-prof); kill -USR1 { $pid } opens the inspector of the running program (chrome://inspect).
 remedy-look-inside-php = PHP: php-fpm writes the stack of each request that takes longer than request_slowlog_timeout to the file in slowlog; phpspy --pid={ $pid } shows the functions of the running one.
-remedy-look-inside-go = A Go program: all goroutines and what they wait for are at /debug/pprof/goroutine?debug=2 (net/http/pprof), or, where that is not served, in what it prints when it is ended by kill -QUIT { $pid }.
+remedy-look-inside-go = If it is written in Go: all goroutines and what they wait for are at /debug/pprof/goroutine?debug=2 (net/http/pprof), or, where that is not served, in what it prints when it is ended by kill -QUIT { $pid }, which ends programs in other languages too.
 remedy-look-inside-risk = Sampling uses a few per cent of a core while it runs.
 remedy-look-inside-for-text = { $class ->
     [lock] Find which code of { $tier } holds { $what }: the stacks at which its threads stop running show it. Then hold it for a shorter time, split it, or do without.

@@ -14,7 +14,10 @@ remedy-send-at-once-text = Switch off Nagle's algorithm for the connections at {
     [python] setsockopt(IPPROTO_TCP, TCP_NODELAY, 1) on the program's sockets, or disable_nagle_algorithm = True in a handler of socketserver or http.server
     [ruby] setsockopt(:TCP, :NODELAY, 1) on the program's sockets
    *[other] TCP_NODELAY on the program's sockets
-}. Or write the header and body of a response in one call (writev, or a buffered writer that is flushed at the end). The client cannot fix this.
+}. Or write { $side ->
+    [asks] all of a request in one call (writev, or a buffered writer that is flushed at the end). The server there cannot fix this.
+   *[answers] the header and body of a response in one call (writev, or a buffered writer that is flushed at the end). The client cannot fix this.
+}
 remedy-send-at-once-risk = Without Nagle's algorithm, a program that writes many small pieces sends a packet for each: let it write larger ones.
 remedy-widen-first-window-text = Start with ten segments, the default of Linux. "ip route get CLIENT" shows the route to the clients. Run "ip route change ROUTE initcwnd 10" and keep everything else as "ip route show" prints it, or remove initcwnd from the route. If the network configuration sets it (systemd-networkd InitialCongestionWindow=, ifupdown, a container network), change it there as well. Kept connections need a larger first window only once.
 remedy-widen-first-window-risk = If a route was slowed down on purpose, for a narrow line, that line loses packets again.

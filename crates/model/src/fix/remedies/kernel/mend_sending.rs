@@ -78,7 +78,11 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
 
 fn at(ctx: &Context<'_>, placed: &StationReading, id: &'static str) -> Message {
     let kind = ctx.only_tier(&placed.owner).map_or("other", |tier| ctx.words_for(tier));
-    Message::new(id).with("name", placed.at.listener_name()).with("tier", ctx.owner_name(&placed.owner)).with("kind", kind)
+    Message::new(id)
+        .with("name", placed.at.listener_name())
+        .with("tier", ctx.owner_name(&placed.owner))
+        .with("kind", kind)
+        .with("side", placed.at.side())
 }
 
 /// Its gain must be measured: no ceiling predicts it.

@@ -128,7 +128,8 @@ impl<'a> Flow<'a> {
     /// A message with the arguments of the sentences.
     pub(super) fn args(&self, id: &'static str) -> Message {
         let sockets: std::collections::BTreeSet<u64> = self.samples().map(|sample| sample.cookie).collect();
-        Message::new(id).with("tier", self.tier.name.as_str()).with("name", self.name.as_str()).with("sockets", sockets.len() as u64)
+        let message = Message::new(id).with("tier", self.tier.name.as_str()).with("name", self.name.as_str());
+        message.with("sockets", sockets.len() as u64).with("side", self.at.side())
     }
 
     /// The message if nothing is wrong.

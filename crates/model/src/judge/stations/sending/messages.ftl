@@ -6,8 +6,17 @@ state-sending-ok = { $sockets } connections of { $tier } at { $name } were sampl
 
 finding-send-buffer-limited-title = The send buffers of { $tier } at { $name } are too small for the round trip: { $share } % of the requests' time passes with a full one
 finding-send-buffer-limited-explanation = { $tier } writes as much as the send buffer takes, and TCP sends all of it. Until the first acknowledgement arrives, { $ms } ms later, there is no space to write more and nothing left to send. A connection then carries one buffer per round trip, however fast the link, the cores and the disks are. A buffer must hold the data of one round trip at the wanted rate.
-finding-delayed-ack-stall-title = Responses of { $tier } at { $name } wait for delayed acknowledgements: { $share } % of the requests' time
-finding-delayed-ack-stall-explanation = { $tier } writes a response in pieces. Nagle's algorithm holds back the last, small piece until the data before it is acknowledged. The client delays its acknowledgement because it expects more data, and sends it only after 40 ms. Both sides wait for each other while the cores are idle.
+finding-delayed-ack-stall-title = { $side ->
+    [asks] Requests of { $tier } to { $name }
+   *[answers] Responses of { $tier } at { $name }
+} wait for delayed acknowledgements: { $share } % of the requests' time
+finding-delayed-ack-stall-explanation = { $tier } writes { $side ->
+    [asks] a request
+   *[answers] a response
+} in pieces. Nagle's algorithm holds back the last, small piece until the data before it is acknowledged. The { $side ->
+    [asks] server there
+   *[answers] client
+} delays its acknowledgement because it expects more data, and sends it only after 40 ms. Both sides wait for each other while the cores are idle.
 
 evidence-buffer-full = { $sockets } sampled connections spent { $full } % of their busy time with a full send buffer of which everything had been sent: { $share } % of the time of the requests in flight.
 evidence-buffer-bound = A buffer holds { $buffer } KiB including overhead. The write that fills it is accepted whole, so at most { $data } KiB were in flight. The shortest round trip takes { $ms } ms: a connection carries at most { $rate } Mbit/s.

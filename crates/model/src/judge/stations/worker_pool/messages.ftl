@@ -165,6 +165,11 @@ finding-workers-wait-for-each-other-title-for = the { $workers } workers of { $t
     [yes] less than one at a time goes on
    *[no] about { $at_once } at a time go on
 }): for { $what }
+finding-workers-wait-for-each-other-title-sleep = the { $workers } workers of { $tier } sleep until something is free: { $few ->
+    [yes] less than one at a time goes on
+   *[no] about { $at_once } at a time go on
+}
+finding-workers-wait-for-each-other-explanation-sleep = All { $workers } workers of { $tier } are taken, and more requests wait for one. A single request takes { $alone } ms, but under load each holds its worker for { $held } ms, and the workers were found sleeping: they try again and again to get what others have, such as a database file (SQLite), a lock in a cache or the limit of a service. Whoever has it may be one of them or another program. More workers would sleep as well.
 finding-workers-wait-for-each-other-title-lock = the { $unit ->
     [threads] { $workers } threads
    *[workers] { $workers } workers

@@ -86,13 +86,16 @@ fn finding(ctx: &Context<'_>, tier: &Tier, pool: &Pool, held: &TakingTurns) -> F
     };
     let netns = ctx.netns_name(tier.netns);
     let sockets = format!("sock_diag struct tcp_info ({netns}), /proc/PID/task/TID/schedstat");
+    let (title, explanation) = match &awaited {
+        Some(awaited) if awaited.is_sleep() => {
+            ("finding-workers-wait-for-each-other-title-sleep", "finding-workers-wait-for-each-other-explanation-sleep")
+        }
+        Some(_) => ("finding-workers-wait-for-each-other-title-for", "finding-workers-wait-for-each-other-explanation-for"),
+        None => ("finding-workers-wait-for-each-other-title", "finding-workers-wait-for-each-other-explanation"),
+    };
     Finding {
         confidence: Confidence::High,
-        title: args(if awaited.is_some() {
-            "finding-workers-wait-for-each-other-title-for"
-        } else {
-            "finding-workers-wait-for-each-other-title"
-        }),
+        title: args(title),
         evidence: vec![
             Evidence::new(args("evidence-each-other-little"), "load", Some(going_on(held.at_once))),
             Evidence::new(args("evidence-each-other-held"), "load, sock_diag", Some(held_ms)),
@@ -101,11 +104,7 @@ fn finding(ctx: &Context<'_>, tier: &Tier, pool: &Pool, held: &TakingTurns) -> F
         .into_iter()
         .chain(awaited.iter().map(Awaited::proof))
         .collect(),
-        explanation: vec![args(if awaited.is_some() {
-            "finding-workers-wait-for-each-other-explanation-for"
-        } else {
-            "finding-workers-wait-for-each-other-explanation"
-        })],
+        explanation: vec![args(explanation)],
         ..STATION.finding(FindingId::POOL_TAKES_TURNS, tier, Location::in_netns(tier.netns))
     }
 }
