@@ -78,6 +78,10 @@ verdict-unknown-undelivered = Cannot tell: { $dropped } packets that reached { $
 verdict-unknown-unsent = Cannot tell: on average { $connections } of { $under_way } requests under way stood on a connection of { $netns } that had a segment or more to send, nothing on its way and a peer with room: { $share } % of the clients' time. The host itself holds these packets back or drops them as they leave, which TCP does not count as loss: a rule in the output path (nft list ruleset, iptables -S OUTPUT), a filter of tc, or a paced socket.
 verdict-unknown-refusing = Cannot tell the cause, but station { $station } refuses requests: { $why }
 verdict-unknown-short-of-rate = Cannot tell: only { $goodput } of the { $rate } requests/s offered were answered, and no observed station explains it.
+verdict-unknown-cpu-bursts = Cannot tell: the servers ran on { $ran } cores, and { $delayed } more of their threads were ready and waited for one on average, although { $count ->
+    [1] core { $cores } was
+   *[other] cores { $cores } were
+} not full. Other programs, which used { $others } % of that time, have it in bursts: a job that runs again and again, or one with precedence (chrt, nice). "chokepoint profile" names it.
 verdict-unknown-waiting = Cannot tell: about { $mean } connections wait for { $tier } at { $listener }, and it does not fill its cores. It may have too few workers, or they may wait for something themselves.
 verdict-unknown-waits = Cannot tell: a response took { $loaded } ms with { $connections } connections and { $alone } ms alone, { $others ->
     [0] while the cores are idle

@@ -19,6 +19,7 @@ profile-bound-by-tls-handshake = if sessions were resumed
 profile-bound-by-tls-signature = if sessions were resumed
 profile-bound-by-script-compile = if compiled scripts were cached
 profile-bound-by-error-log = if only errors were logged
+profile-bound-by-garbage-collection = if no garbage had to be collected
 profile-bound-by-port-search = if ports were reused
 profile-gain-percent = { $gain } % more throughput
 profile-gain-factor = { $factor } times the throughput
@@ -63,6 +64,7 @@ layer-tls-handshake = TLS handshakes
 layer-tls-signature = private-key signatures
 layer-script-compile = script compilation
 layer-error-log = writing the error log
+layer-garbage-collection = collecting garbage
 layer-process-start = starting and ending processes
 layer-softirq = soft interrupts for received packets
 
@@ -128,6 +130,14 @@ finding-single-core-saturated-title = { $tier } serves requests with { $threads 
     [1] one thread
    *[other] { $threads } threads
 }, although it may run on { $cores } cores
+finding-single-core-saturated-title-some = { $threads ->
+    [1] one
+   *[other] { $threads }
+} of the { $workers } workers of { $tier } { $threads ->
+    [1] serves
+   *[other] serve
+} all requests, while the others are idle
+finding-single-core-saturated-explanation-some = Each connection stays with the worker that accepted it, and these run all the time, each on one core, while { $free } cores that { $tier } may use are { $are }. If the connections were spread over all of them, the others would serve as well.
 finding-single-core-saturated-title-turns = the interpreter of { $tier } runs one of its { $turns } threads at a time, although it may use { $cores } cores
 single-idle = idle
 single-idle-or-held = idle or held by other programs
@@ -169,6 +179,7 @@ remedy-split-lock-risk = With reuseport each worker has its own accept queue: a 
 remedy-raise-worker-processes-text = Let nginx start a worker for each core: set worker_processes to auto (it is { $count } in { $where }, and nginx may use { $cores } cores), test with nginx -t, and reload.
 remedy-raise-worker-processes-risk = Each worker has its own connections (worker_connections), its own kept connections to upstreams and its own memory.
 remedy-use-more-cores-text = Let the program use more cores: more worker processes or threads (nginx: worker_processes auto; Node.js: cluster; gunicorn: --workers), or several instances behind a proxy.
+remedy-use-more-cores-text-some = Let the connections of { $tier } spread over its workers: "reuseport" on nginx's listen line gives each worker a queue of its own, to which the kernel spreads new connections; clients and proxies with more connections, or that open them anew from time to time (keepalive_requests), spread better. More workers change nothing while the others are idle.
 remedy-use-more-cores-text-turns = Let the program use more cores: more worker processes (gunicorn: --workers; Puma: workers), or several instances behind a proxy. More threads do not help: the lock of the interpreter lets one run at a time.
 remedy-use-more-cores-risk = Each process needs memory. What they share (sessions, in-memory caches) must be stored outside of them.
 remedy-spread-received-packets-text = Spread received packets over the cores: configure more queues of the network card (ethtool -L), or else receive packet steering (a mask of cores in /sys/class/net/DEVICE/queues/rx-0/rps_cpus).

@@ -1,7 +1,7 @@
 //! The verdict: what the stations' readings mean together.
 
 use crate::facts::Context;
-use crate::facts::cores::limiting::perhaps_for_cores;
+use crate::facts::cores::limiting::{Bursts, perhaps_for_cores};
 use crate::facts::cores::{CoreGroup, QUICK_TIMES, limiting, other_tenants, others_share, own_cores, own_share};
 use crate::facts::harm::{Cost, NOISE_SHARE};
 use crate::facts::owner::Owner;
@@ -23,7 +23,7 @@ use crate::judge::station::{StationDef, StationReading};
 use crate::judge::stations::accept_queue;
 use crate::judge::unseen::{at_servers, kept_unsent, late_elsewhere, pauses, standing, started_untold, undelivered, waits_unseen};
 use crate::judge::watched::Untold;
-use crate::ledger::tenths;
+use crate::ledger::{hundredths, tenths};
 use crate::observation::load::{Handshakes, LoadResult, Loop, TlsFailure};
 use crate::output::message::Message;
 use crate::output::report::{Cause, Confidence, LedgerPlaceKind as Place, LimitedBy, Role, StationState, Verdict};
@@ -450,6 +450,9 @@ fn healthy(ctx: &Context<'_>, stations: &[StationReading]) -> Judgement {
         let id = if cpu.used.is_some() { "verdict-unknown-cpu-whose" } else { "verdict-unknown-cpu-processes" };
         return Judgement::unknown(Message::new(id).with("why", cpu.why.clone()));
     }
+    if let Some(why) = ctx.core_groups().iter().find_map(|group| taken_in_bursts(ctx, group)) {
+        return Judgement::unknown(why);
+    }
     let Some((shape, goodput)) = shape else {
         if let Some(unread) = whose(ctx) {
             return Judgement::unknown(unread);
@@ -487,6 +490,13 @@ fn crowded_out(ctx: &Context<'_>, group: &CoreGroup<'_>) -> Option<Message> {
     let told = Message::new("verdict-unknown-cpu-delays").with("tier", tier.name.as_str()).with("inside", tenths(inside));
     let others = 100.0 * others_share(ctx, group).unwrap_or(0.0);
     Some(told.with("under_way", tenths(account.under_way())).with("others", others).with("cores", group.list()))
+}
+
+/// Why a server is not healthy whose threads wait for cores that others have in bursts, although these have time left.
+fn taken_in_bursts(ctx: &Context<'_>, group: &CoreGroup<'_>) -> Option<Message> {
+    let Bursts { ran, delayed, others } = Bursts::of(ctx, group)?;
+    let told = Message::new("verdict-unknown-cpu-bursts").with("ran", hundredths(ran)).with("delayed", hundredths(delayed));
+    Some(told.with("others", 100.0 * others).with("cores", group.list()).with("count", group.count()))
 }
 
 /// Nothing but cores or a link limits the server. With a load of which a part fails for that reason, the sentence is another one than where all of it is answered.
@@ -560,7 +570,9 @@ fn closed(ctx: &Context<'_>, stations: &[StationReading], connections: u32) -> J
         return Judgement::unknown(late);
     }
     // Of servers whose processes are not known neither threads nor what they call are seen. That answers hardly wait shows that nothing holds them back.
-    let is_quick = ctx.answer_us().is_some_and(|(alone, loaded)| loaded < QUICK_TIMES * alone);
+    // All of them: half may be quick while the others wait long.
+    let mean_us = ctx.obs.load.as_ref().map(|load| 1e6 * f64::from(connections) / load.goodput_rps().max(f64::MIN_POSITIVE));
+    let is_quick = ctx.answer_us().zip(mean_us).is_some_and(|((alone, loaded), mean)| loaded.max(mean) < QUICK_TIMES * alone);
     if let Some(unread) = whose(ctx).filter(|_| !is_quick) {
         return Judgement::unknown(unread);
     }

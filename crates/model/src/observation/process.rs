@@ -105,6 +105,8 @@ pub struct BusyProcess {
     pub nice: i32,
     /// True if it runs only on cores that nobody else wants (SCHED_IDLE).
     pub is_idle_class: bool,
+    /// Its real-time policy: it runs before all that have none, whatever nice values say. `None` in recordings of older versions, too.
+    pub realtime: Option<RealTime>,
     /// The session among whose processes its nice value counts. `None` if it is not scheduled by session (sched(7), autogroup).
     pub session: Option<u64>,
     /// The nice value of that session.
@@ -121,6 +123,26 @@ pub struct BusyProcess {
     pub grown_ticks: u64,
     /// Inodes of its TCP sockets. `None` if this user may not see them.
     pub sockets: Option<Vec<u64>>,
+}
+
+/// How a program is scheduled before all ordinary ones (sched(7)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RealTime {
+    /// Its policy.
+    pub policy: RealTimePolicy,
+    /// Its priority, 1 to 99; zero for deadlines.
+    pub priority: u32,
+}
+
+/// A real-time policy (sched(7)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RealTimePolicy {
+    /// SCHED_FIFO: it runs until it waits.
+    Fifo,
+    /// SCHED_RR: the same, in turns with others of its priority.
+    RoundRobin,
+    /// SCHED_DEADLINE: so much time in each period.
+    Deadline,
 }
 
 /// CPU use of a thread since it began (`/proc/PID/task/TID/schedstat`).

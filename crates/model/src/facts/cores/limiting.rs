@@ -63,6 +63,40 @@ pub(crate) fn perhaps_for_cores(ctx: &Context<'_>, group: &CoreGroup<'_>) -> Opt
     wait_inside(ctx, group).filter(|_| is_untold && is_full && left_to_others(ctx, group).is_some())
 }
 
+/// How many times as long as they run threads wait for a core at least, where others have it in bursts: one that shares a core with another waits as long as it runs, and less where the core
+/// is idle at times.
+const BURSTS_TIMES: f64 = 2.0;
+
+/// Cores with time left that others have in bursts.
+pub(crate) struct Bursts {
+    /// Mean number of cores that the servers used.
+    pub(crate) ran: f64,
+    /// Mean number of their threads that were ready and waited for a core.
+    pub(crate) delayed: f64,
+    /// Share of the cores that others used.
+    pub(crate) others: f64,
+}
+
+impl Bursts {
+    /// `None` if these cores are full, or if it was not read how long the servers' threads waited for them.
+    pub(crate) fn of(ctx: &Context<'_>, group: &CoreGroup<'_>) -> Option<Self> {
+        busy(ctx, &group.cores).filter(|busy| *busy < SATURATED_UTILIZATION * group.count() && group.is_known())?;
+        let (ran, delayed) = (own_cores(ctx, group.tiers.iter().flat_map(|tier| &tier.pids))?, waiting(ctx, &group.tiers)?);
+        // Threads of a pool that are woken at once wait for each other.
+        let is_more = |share: &f64| *share > TENANTS_SHARE_MAX && *share * group.count() > ran;
+        let others = others_share(ctx, group).filter(is_more)?;
+        let is_stopped = group.tiers.iter().any(|tier| quota::stops(ctx, tier));
+        let waits = |account: &crate::ledger::Account| {
+            let of_group: f64 = group.tiers.iter().map(|tier| account.waits_for_threads(tier.id.0)).sum();
+            Cost::of_time(of_group / account.under_way().max(f64::MIN_POSITIVE)).hurts()
+        };
+        // Who has only what the servers leave is off the core as soon as one of them is ready.
+        let (names, is_left) = super::taken::most_of_others(ctx, group, others * group.count());
+        let is_so = !is_stopped && (names.is_empty() || !is_left) && delayed >= BURSTS_TIMES * ran && ctx.account().is_none_or(waits);
+        is_so.then_some(Self { ran, delayed, others })
+    }
+}
+
 /// True if all servers of the path had room on their cores: the cores were not busy, or only with other programs that the servers hardly waited for.
 pub(crate) fn cores_are_spare(ctx: &Context<'_>) -> bool {
     let spare = |group: &CoreGroup<'_>| {

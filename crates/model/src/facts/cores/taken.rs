@@ -139,10 +139,12 @@ fn never_idle(ctx: &Context<'_>, tier: &Tier, cores: usize) -> bool {
 /// not let it serve much faster, and that wait is the one to name.
 fn requests_wait(ctx: &Context<'_>, taken: &Taken<'_, '_>) -> bool {
     let Some(account) = ctx.account() else { return ctx.obs.load.is_some() };
+    // While a real-time program has the cores, whoever slept wakes up late: what looks like a sleep is that wait, too.
+    let is_realtime = taken.takers.iter().flat_map(|taker| &taker.processes).any(|process| process.realtime.is_some());
     let (mut waits, mut asleep) = (0.0, 0.0);
     for tier in &taken.group.tiers {
         waits += account.waits_for_threads(tier.id.0);
-        if !taken.is_never_idle && behind_ready(ctx, tier, account.at_tier(tier.id.0, true)) < MOST {
+        if !is_realtime && !taken.is_never_idle && behind_ready(ctx, tier, account.at_tier(tier.id.0, true)) < MOST {
             asleep += account.at_places(tier.id.0, |place| place == Place::Waiting);
         }
     }

@@ -8,6 +8,9 @@ const STEP: f64 = 1.25;
 /// Weight of a program of the class SCHED_IDLE, where that of nice 0 is one (kernel/sched/sched.h, WEIGHT_IDLEPRIO).
 const IDLE_WEIGHT: f64 = 3.0 / 1024.0;
 
+/// Weight of a real-time program against an ordinary one: the kernel leaves a twentieth of the time to those (sched_rt_runtime_us, 950,000 of 1,000,000; sched(7)).
+const REALTIME_WEIGHT: f64 = 19.0;
+
 fn weight_of_nice(nice: i32) -> f64 {
     STEP.powi(-nice)
 }
@@ -16,8 +19,12 @@ fn weight(process: &BusyProcess) -> f64 {
     if process.is_idle_class { IDLE_WEIGHT } else { weight_of_nice(process.nice) }
 }
 
-/// The weight of a process where it meets another one, that of the other being one. `None` where they meet as parts of groups whose shares are not read.
+/// The weight of a process where it meets another one, that of the other being one. `None` where they meet as parts of groups whose shares are not read. A real-time program runs
+/// before every ordinary one.
 fn weight_against(process: &BusyProcess, other: &BusyProcess) -> Option<f64> {
+    if process.realtime.is_some() && other.realtime.is_none() {
+        return Some(REALTIME_WEIGHT);
+    }
     if process.task_group.is_none() || process.task_group != other.task_group {
         return None;
     }

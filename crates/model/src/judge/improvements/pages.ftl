@@ -96,7 +96,7 @@ page-single-core-saturated-shows =
 page-single-core-saturated-sure =
     High if two independent sources agree, the scheduler's clocks and the samples of a profile; medium without a profile. Silent if a thread sometimes waits for anything but a core, if there are as many threads as cores, if a quota stops the threads, and if a profile shows that they ran less.
 page-single-core-saturated-remedies =
-    nginx: worker_processes, with its file and line. Others: more worker processes or threads, if the program supports them.
+    nginx: worker_processes, with its file and line. Others: more worker processes or threads, if the program supports them. Where other workers are there and idle, the connections are to be spread over them (nginx: reuseport).
 page-single-core-saturated-sources =
     perf_event_open(2); /proc/PID/task/TID/schedstat, /proc/stat (proc(5)).
 

@@ -23,6 +23,7 @@ evidence-cores-taken-by-group = { $more ->
     [0] { $name } (pid { $pid }, user { $user }, in { $group }) used { $used } cores.
    *[other] { $name } (pid { $pid } and { $more } more of user { $user }, in { $group }) used { $used } cores.
 }
+evidence-cores-taken-realtime = { $name } has real-time priority ({ $policy }, { $priority }): the kernel runs it before every ordinary program, for as long as it wants.
 evidence-cores-taken-stolen = { $stolen } cores were given to other guests (steal).
 evidence-cores-taken-bound = With these cores the servers would run at most { $times } times as much.
 
@@ -30,6 +31,7 @@ remedy-give-cores-back-text = Give { $tier } its cores back: end or pause the ot
 remedy-give-cores-back-text-stolen = Ask the provider for cores of its own, or move { $tier } to another machine.
 remedy-give-cores-back-risk = The other program takes longer. If somebody waits for it, ask first.
 remedy-give-cores-back-unit = Priority among the services (systemd, cgroup v2):
+remedy-give-cores-back-realtime = Ordinary instead of real-time priority:
 remedy-give-cores-back-nice = Priority within its session:
 remedy-give-cores-back-session = Priority of its whole session (for kernel.sched_autogroup_enabled = 1, where nice counts only within a session):
 

@@ -7,6 +7,7 @@ use crate::judge::id::{FindingId, StationId};
 use crate::judge::station::StationReading;
 use crate::judge::watched;
 use crate::ledger::{hundredths, tenths};
+use crate::observation::RealTimePolicy;
 use crate::output::message::Message;
 use crate::output::report::Confidence;
 
@@ -43,7 +44,7 @@ fn finding<'a>(ctx: &Context<'a>, stations: &[StationReading], taken: &Taken<'_,
     let bound = Evidence::new(args("evidence-cores-taken-bound").with("times", times), "/proc/PID/schedstat", Some(times));
     // How much these programs cost is what tells them from a cause beside another.
     let mut evidence = vec![Evidence::new(ran, "/proc/PID/schedstat", Some(tenths(taken.delayed))), bound];
-    evidence.extend(takers.iter().map(told));
+    evidence.extend(takers.iter().flat_map(|taker| std::iter::once(told(taker)).chain(precedes(taker))));
     if hundredths(taken.stolen) > 0.0 {
         let stolen = args("evidence-cores-taken-stolen").with("stolen", hundredths(taken.stolen));
         evidence.push(Evidence::new(stolen, "/proc/stat", Some(hundredths(taken.stolen))));
@@ -66,6 +67,19 @@ fn told(taker: &Taker<'_>) -> Evidence {
     let text = Message::new(id).with("name", first.comm.as_str()).with("pid", first.pid.to_string()).with("more", count as f64 - 1.0);
     let text = text.with("used", hundredths(taker.cores)).with("user", first.uid.map_or_else(|| "?".to_owned(), |uid| uid.to_string()));
     Evidence::new(text.with("group", group.unwrap_or("")), "/proc/PID/stat", Some(hundredths(taker.cores)))
+}
+
+/// That a program runs before all ordinary ones.
+fn precedes(taker: &Taker<'_>) -> Option<Evidence> {
+    let realtime = taker.processes.iter().find_map(|process| process.realtime)?;
+    let policy = match realtime.policy {
+        RealTimePolicy::Fifo => "SCHED_FIFO",
+        RealTimePolicy::RoundRobin => "SCHED_RR",
+        RealTimePolicy::Deadline => "SCHED_DEADLINE",
+    };
+    let text = Message::new("evidence-cores-taken-realtime").with("name", taker.first().comm.as_str()).with("policy", policy);
+    let text = text.with("priority", realtime.priority);
+    Some(Evidence::new(text, "/proc/PID/stat", Some(f64::from(realtime.priority))))
 }
 
 fn thousandths(value: f64) -> f64 {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::str::FromStr;
 
-use chokepoint_model::observation::{BusyProcess, CgroupId, CgroupVersion, Observation};
+use chokepoint_model::observation::{BusyProcess, CgroupId, CgroupVersion, Observation, RealTime, RealTimePolicy};
 use chokepoint_recording::{Entry, Outcome};
 
 use super::cpu;
@@ -31,6 +31,9 @@ const BUSY_SHARE_MIN: f64 = 0.75;
 /// The policy of programs that run only on cores that nobody else wants (include/uapi/linux/sched.h).
 const SCHED_IDLE: u32 = 5;
 const IDLE: &str = "idle";
+/// The policies of programs that run before all others (the same; SCHED_FIFO, SCHED_RR, SCHED_DEADLINE), by their names.
+const REALTIME: [(u32, RealTimePolicy, &str); 3] =
+    [(1, RealTimePolicy::Fifo, "fifo"), (2, RealTimePolicy::RoundRobin, "rr"), (6, RealTimePolicy::Deadline, "deadline")];
 const TASK_GROUPS: &str = "task_groups";
 const STATUS_BYTES_MAX: usize = 16 << 10;
 const CGROUP_BYTES_MAX: usize = 8 << 10;
@@ -143,13 +146,18 @@ fn uid(root: &Root, pid: u32) -> Option<u32> {
     text.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// "NICE,NUMBER,CLASS,GROUP": the nice value and the number of its session where that is scheduled as one ("?" where not), its class, and the control group with a share of its own.
+/// "NICE,NUMBER,CLASS,GROUP": the nice value and the number of its session where that is scheduled as one ("?" where not), its class ("other", "idle", or "fifo:50", "rr:10", "deadline:0"), and the control group with a share of its own.
 fn scheduled(context: &ReadContext<'_>, pid: u32, stat: &Stat, cgroup: Option<&CgroupId>) -> String {
     let group = cgroup.map_or_else(|| Some("/".to_owned()), |cgroup| task_group(context, cgroup));
     // Sessions share what the root's own processes have (kernel/sched/autogroup.h, task_wants_autogroup).
     let session = if group.as_deref() == Some("/") { session(context.root, pid) } else { None };
     let (number, nice) = session.map_or_else(|| ("?".to_owned(), "?".to_owned()), |(number, nice)| (number.to_string(), nice.to_string()));
-    let class = if stat.policy == Some(SCHED_IDLE) { IDLE } else { "other" };
+    let realtime = REALTIME.iter().find(|(policy, ..)| stat.policy == Some(*policy));
+    let class = match realtime {
+        Some((.., name)) => format!("{name}:{}", stat.realtime_priority.unwrap_or(0)),
+        None if stat.policy == Some(SCHED_IDLE) => IDLE.to_owned(),
+        None => "other".to_owned(),
+    };
     format!("{nice},{number},{class},{}", group.map_or_else(|| "?".to_owned(), |group| one_word(&group)))
 }
 
@@ -301,6 +309,13 @@ fn listed<T: FromStr>(place: TextLine, value: &str) -> Result<Vec<T>, ParseError
     if value == "-" { Ok(Vec::new()) } else { value.split(',').map(|part| place.number(EXPECTED, Some(part))).collect() }
 }
 
+/// "fifo:50"; `None` for every other class.
+fn realtime(class: &str) -> Option<RealTime> {
+    let (name, priority) = class.split_once(':')?;
+    let (_, policy, _) = REALTIME.iter().find(|(.., known)| *known == name)?;
+    Some(RealTime { policy: *policy, priority: priority.parse().ok()? })
+}
+
 pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<BusyProcess>, ParseError> {
     if bytes.is_empty() {
         return Ok(Vec::new());
@@ -324,6 +339,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<BusyProcess>, ParseError> {
             uid: known(place, uid)?,
             nice: place.number(EXPECTED, Some(nice))?,
             is_idle_class: class == Some(IDLE),
+            realtime: class.and_then(realtime),
             session: known(place, session)?,
             session_nice: known(place, session_nice)?,
             task_group: group.filter(|path| *path != "?").map(str::to_owned),
@@ -432,6 +448,28 @@ mod tests {
         assert_eq!(of(&[on, session, own, mount]), (Some(25), Some(-5), root));
         let weights = [("proc/1/root/cg/a/cpu.weight", "100\n"), ("proc/1/root/cg/a/b/cpu.weight", "100\n")];
         assert_eq!(of(&[on, session, own, mount, weights[0], weights[1]]), (None, None, Some("/a/b".into())));
+    }
+
+    #[test]
+    fn a_real_time_program_is_read_with_its_priority() {
+        let of = |policy: u32, priority: u32| {
+            let (tree, notes) = (Tree::new(), Notes::default());
+            tree.write("proc/stat", "cpu0 1 0 0 0\n");
+            tree.look(&notes, Phase::First).unwrap();
+            tree.write("proc/9/stat", &stat(9, "xz", 1, 20, 0).replace("17 1 0 0", &format!("17 1 {priority} {policy}")));
+            let read = tree.look(&notes, Phase::Running).unwrap().remove(0);
+            (read.realtime, read.is_idle_class)
+        };
+        let with = |policy, priority| Some(RealTime { policy, priority });
+        assert_eq!(of(1, 50), (with(RealTimePolicy::Fifo, 50), false));
+        assert_eq!(of(2, 10), (with(RealTimePolicy::RoundRobin, 10), false));
+        assert_eq!(of(6, 0), (with(RealTimePolicy::Deadline, 0), false));
+        assert_eq!(of(0, 0), (None, false));
+        assert_eq!(of(3, 0), (None, false), "SCHED_BATCH");
+        assert_eq!(of(5, 0), (None, true));
+        for damaged in ["fifo:", "fifo:x", "fifo", ":5", "other:5", "fifo:99999999999"] {
+            assert_eq!(realtime(damaged), None, "{damaged}");
+        }
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub(crate) struct Stat {
     pub(crate) core: Option<u32>,
     /// -20 to 19.
     pub(crate) nice: i32,
+    /// Priority of those that have a real-time policy, else zero.
+    pub(crate) realtime_priority: Option<u32>,
     /// Scheduling policy (sched(7)).
     pub(crate) policy: Option<u32>,
     pub(crate) threads: u32,
@@ -76,6 +78,7 @@ pub(crate) fn parse(place: TextLine, bytes: &[u8]) -> Result<Stat, ParseError> {
             .fold(0, u64::saturating_add),
         core: field(39).and_then(|core| core.parse().ok()),
         nice: place.number(EXPECTED, field(19))?,
+        realtime_priority: field(40).and_then(|priority| priority.parse().ok()),
         policy: field(41).and_then(|policy| policy.parse().ok()),
         threads: place.number(EXPECTED, field(20))?,
         start_ticks: place.number(EXPECTED, field(22))?,

@@ -1,7 +1,8 @@
 //! Advice for what a profile shows. It is text only: which way is open depends on the program, and the gain must be measured.
 
 use crate::facts::Context;
-use crate::facts::cores::{Taken, Turns, taken};
+use crate::facts::cores::{Taken, Turns, limiting, taken};
+use crate::facts::pool::worker_pids;
 use crate::fix::change::Activation;
 use crate::fix::remedies::definition::{Advice, AdviceDef};
 use crate::fix::remedies::server::servers::tiers;
@@ -9,7 +10,7 @@ use crate::fix::remedy::Step;
 use crate::fix::steps::plain_unit;
 use crate::judge::id::FindingId;
 use crate::judge::station::StationReading;
-use crate::observation::{BusyProcess, NginxConfig, Setting};
+use crate::observation::{BusyProcess, NginxConfig, RealTimePolicy, Setting};
 use crate::output::message::Message;
 use crate::predict::Lift;
 
@@ -53,9 +54,21 @@ pub(in crate::fix::remedies) const RAISE_WORKERS: AdviceDef = AdviceDef {
     },
 };
 pub(in crate::fix::remedies) const MORE_WORKERS: AdviceDef = def("use-more-cores", FindingId::SINGLE_CORE, |ctx, placed| {
+    if few_processes(ctx, placed).is_some() {
+        return None;
+    }
     let take_turns = tiers(ctx, placed).into_iter().any(|tier| Turns::of_tier(ctx, tier).is_some());
-    let text = if take_turns { "remedy-use-more-cores-text-turns" } else { "remedy-use-more-cores-text" };
-    advice(text, "remedy-use-more-cores-risk").filter(|_| few_processes(ctx, placed).is_none())
+    let limiting = limiting(ctx);
+    let some = limiting.iter().filter(|limiting| limiting.turns.is_none()).find_map(|limiting| {
+        let tier = limiting.tiers.first().filter(|tier| placed.owner.has(tier.id))?;
+        (worker_pids(ctx, tier).len() > limiting.threads?).then_some(*tier)
+    });
+    let text = match some {
+        Some(tier) => Message::new("remedy-use-more-cores-text-some").with("tier", tier.name.as_str()),
+        None if take_turns => Message::new("remedy-use-more-cores-text-turns"),
+        None => Message::new("remedy-use-more-cores-text"),
+    };
+    Some(Advice::words(text, "remedy-use-more-cores-risk", Lift::Cost))
 });
 
 /// The setting of an nginx that starts fewer workers than there are cores for it.
@@ -94,6 +107,10 @@ const NICE_MAX: i32 = 19;
 
 /// Commands that let a program yield.
 fn yields(process: &BusyProcess) -> Vec<Step> {
+    // Weights and nice values are nothing to a real-time program.
+    if process.realtime.is_some() {
+        return vec![scheduled(process, "--other", 0)];
+    }
     match unit(process) {
         Some(unit) => vec![weight(unit, "10")],
         None => {
@@ -104,6 +121,15 @@ fn yields(process: &BusyProcess) -> Vec<Step> {
 
 /// Commands that take that back.
 fn yields_no_more(process: &BusyProcess) -> Vec<Step> {
+    if let Some(realtime) = process.realtime {
+        let option = match realtime.policy {
+            RealTimePolicy::Fifo => "--fifo",
+            RealTimePolicy::RoundRobin => "--rr",
+            // Its times are not known.
+            RealTimePolicy::Deadline => return Vec::new(),
+        };
+        return vec![scheduled(process, option, realtime.priority)];
+    }
     match unit(process) {
         Some(unit) => vec![weight(unit, "")],
         None => {
@@ -120,6 +146,11 @@ fn unit(process: &BusyProcess) -> Option<&str> {
 fn weight(unit: &str, weight: &str) -> Step {
     let command = format!("systemctl set-property --runtime {unit} CPUWeight={weight}");
     Step::told(Message::new("remedy-give-cores-back-unit"), command)
+}
+
+fn scheduled(process: &BusyProcess, option: &str, priority: u32) -> Step {
+    let command = format!("chrt --all-tasks {option} --pid {priority} {}", process.pid);
+    Step::told(Message::new("remedy-give-cores-back-realtime"), command)
 }
 
 fn nice(process: &BusyProcess, nice: i32) -> Step {

@@ -3,7 +3,8 @@
 //! Deterministic: observations made up by the tests.
 
 use chokepoint_model::observation::{
-    BusyProcess, CoreTimes, CpuTimes, CpuUse, Observation, RequestSocket, Socket, SocketAddress, TcpState, ThreadTimes, WireAnswers,
+    BusyProcess, CoreTimes, CpuTimes, CpuUse, Observation, RealTime, RealTimePolicy, RequestSocket, Socket, SocketAddress, TcpState,
+    ThreadTimes, WireAnswers,
 };
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, Verdict};
@@ -150,6 +151,50 @@ proptest! {
         let yields = of < 3 && weight / (1.0 + weight) < 0.1;
         let found = told(&STARVED.observed(&[server, hog]));
         prop_assert_eq!(causes(&found).contains(&"cores-taken-by-others"), !yields, "weight {}: {}", weight, &found.summary);
+    }
+}
+
+proptest! {
+    /// Threads that wait for a core far longer than they run, on cores that have time left: others that use more than they do have these in bursts, and such a server is not healthy.
+    #[test]
+    fn cores_that_others_have_in_bursts_make_no_server_healthy(ran in 0.02_f64..0.2, delayed in 0.0_f64..0.8, others in 0.05_f64..0.6) {
+        prop_assume!((delayed - 2.0 * ran).abs() > 0.02 && (others - ran).abs() > 0.02 && (others - 0.15).abs() > 0.02);
+        let core = Core { ran, delayed, others, stolen: 0.0 };
+        let of = |n: u16| RequestSocket { receive_queue: if n.is_multiple_of(2) { 100 } else { 0 }, ..client(n, 40, true) };
+        let mut obs = sampled(core.observed(&[]), &|_| (0..16).map(of).collect());
+        obs.cpu = core.observed(&[]).cpu;
+        obs.load.as_mut().unwrap().shape = chokepoint_model::load::Loop::Closed { connections: 16 };
+        let found = told(&obs);
+        let expected = delayed >= 2.0 * ran && others > ran && others > 0.15;
+        prop_assert_eq!(found.summary.contains("have it in bursts"), expected, "{} {} {}: {}", ran, delayed, others, found.summary);
+        prop_assert!(!expected || found.verdict == Verdict::Unknown);
+    }
+}
+
+/// Nice values and groups are nothing to a program at real-time priority; the way to give the cores back, and to undo that, is its own.
+#[test]
+fn a_real_time_program_takes_cores_whatever_its_nice_value() {
+    let steps = |steps: &[chokepoint_model::report::Step]| steps.iter().map(|step| format!("{step:?}")).collect::<String>();
+    for (policy, option, name) in [
+        (RealTimePolicy::Fifo, "--fifo", "SCHED_FIFO"),
+        (RealTimePolicy::RoundRobin, "--rr", "SCHED_RR"),
+        (RealTimePolicy::Deadline, "", "SCHED_DEADLINE"),
+    ] {
+        let realtime = Some(RealTime { policy, priority: 50 });
+        let server = in_session(program(42, 0.2), Some(3), 0);
+        let hog = BusyProcess { nice: 19, realtime, cgroup: Some("/system.slice/backup.service".into()), ..program(77, 0.8) };
+        for hog in [in_session(hog.clone(), Some(3), 0), in_session(hog.clone(), Some(4), 19), BusyProcess { task_group: None, ..hog }] {
+            let found = told(&STARVED.observed(&[server.clone(), hog]));
+            assert_eq!(causes(&found), ["cores-taken-by-others"], "{name}: {}", found.summary);
+            let finding = &found.findings[0];
+            assert!(finding.evidence.iter().any(|proof| proof.text.contains(name)), "{:?}", finding.evidence);
+            let remedy = &finding.remedies[0];
+            assert!(steps(&remedy.runtime).contains("chrt --all-tasks --other --pid 0 77"), "{:?}", remedy.runtime);
+            let undo = steps(&remedy.undo);
+            let expected =
+                if option.is_empty() { undo.is_empty() } else { undo.contains(&format!("chrt --all-tasks {option} --pid 50 77")) };
+            assert!(expected && !undo.contains("renice"), "{undo}");
+        }
     }
 }
 
