@@ -200,7 +200,10 @@ impl Pool {
         let ticks_per_s = ctx.obs.kernel.last().map_or(100, |kernel| kernel.ticks_per_s).max(1);
         let allowed = allowed(ctx, tier);
         let queued = ctx.queued(tier);
-        let grew = newest - oldest > ticks_per_s && ctx.in_window(&view.sockets).count() > 0 && workers::grew_late(ctx, &workers);
+        // Those that take the places of others make it no larger.
+        let is_replaced = workers::ended(ctx, tier) > 0;
+        let is_young = newest - oldest > ticks_per_s && ctx.in_window(&view.sockets).count() > 0;
+        let grew = is_young && !is_replaced && workers::grew_late(ctx, &workers);
         let most = allowed.unwrap_or(0).max(at_once);
         Some(Self {
             kind: PoolKind::Processes,

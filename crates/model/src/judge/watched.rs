@@ -191,8 +191,8 @@ fn untold(ctx: &Context<'_>, account: &Account) -> Message {
 
 /// Why busy cores are no explanation: more connections than noise explains wait at the first tier while others are answered again and again.
 pub(crate) fn starved(ctx: &Context<'_>) -> Option<Message> {
-    let Starved { waiting, served } = crate::ledger::starved(ctx)?;
-    let is_harm = waiting >= 1.0 && served >= 1.0 && Cost::of_time(waiting / (waiting + served)).hurts();
+    let starved = crate::ledger::starved(ctx)?;
+    let Starved { waiting, served } = starved;
     let told = Message::new("verdict-unknown-starved").with("waiting", waiting.round()).with("served", served.round());
-    is_harm.then(|| told.with("tier", ctx.path.tiers.first().map_or("", |tier| tier.name.as_str())))
+    starved.hurts().then(|| told.with("tier", ctx.path.tiers.first().map_or("", |tier| tier.name.as_str())))
 }

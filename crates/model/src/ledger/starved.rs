@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::facts::Context;
+use crate::facts::harm::Cost;
 use crate::observation::load::INITIAL_RTO_US;
 use crate::observation::{RequestSample, RequestSocket, TcpState};
 
@@ -13,6 +14,13 @@ pub(crate) struct Starved {
     pub(crate) waiting: f64,
     /// Connections with at least two answers within that second.
     pub(crate) served: f64,
+}
+
+impl Starved {
+    /// True if clients would notice: those that wait are some, and a part of all that counts.
+    pub(crate) fn hurts(&self) -> bool {
+        self.waiting >= 1.0 && self.served >= 1.0 && Cost::of_time(self.waiting / (self.waiting + self.served)).hurts()
+    }
 }
 
 /// `None` if no two complete samples are a second apart. TCP takes a second as a sign of loss (RFC 6298): whoever waits longer waits for more than a turn.

@@ -6,6 +6,7 @@ use crate::facts::Context;
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
 use crate::facts::quota::stops;
+use crate::ledger::{Starved, starved};
 use crate::observation::load::Loop;
 
 /// True if the number of connections is limited. Excluded are a stopped loop, which accepts nothing either, and a server whose configuration shows the limit,
@@ -16,13 +17,19 @@ pub(crate) fn are_capped(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> bool {
     waited && ran && ctx.nginx_of(tier).is_none() && !stops(ctx, tier)
 }
 
-/// True if nearly every sample has exactly the maximum number of connections, some always wait in the queue, and clients give up. A loop that is merely busy
+/// True if nearly every sample has exactly the maximum number of connections, some always wait in the queue, and clients give up, or wait while others are served again and again. A loop that is merely busy
 /// accepts every connection and serves all of them more slowly.
 pub(crate) fn leave_out(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> bool {
     let at_most = pool.busy.iter().filter(|busy| **busy == pool.workers).count();
     let is_exact = at_most as f64 >= STEADY_SHARE * pool.busy.len() as f64;
     let waits = ctx.queued(tier).iter().all(|queued| *queued > 0) && !seldom_looks(ctx, pool);
-    is_exact && waits && lost_share(ctx).is_some_and(|share| Cost::of_time(share).hurts())
+    is_exact && waits && (lost_share(ctx).is_some_and(|share| Cost::of_time(share).hurts()) || starves(ctx, tier).is_some())
+}
+
+/// Watched clients that wait to be accepted while others are answered again and again, if they would notice.
+pub(crate) fn starves(ctx: &Context<'_>, tier: &Tier) -> Option<Starved> {
+    let is_watched = ctx.obs.load.is_none() && ctx.path.is_first(tier);
+    is_watched.then(|| starved(ctx)).flatten().filter(Starved::hurts)
 }
 
 /// True if clients give up as fast as the loop comes back to its listener or faster. It looks there once in a turn, and in a turn it answers each connection that it holds at

@@ -110,6 +110,7 @@ evidence-worker-pool-ready = { $unit ->
     [threads] The processes were running or ready to run { $share } % of the time; the rest the threads waited for something other than a core.
    *[workers] The workers were running or ready to run { $share } % of the time; the rest they waited for something other than a core.
 }
+evidence-worker-pool-left-watched = On average { $waiting } connections with a request waited for more than a second to be accepted, while { $served } others were answered again and again.
 evidence-worker-pool-left = The clients spent { $share } % of their time on requests that were never answered.
 evidence-worker-pool-cpu = The cores on which they may run were { $share } % busy.
 evidence-worker-pool-times = A request took a worker for about { $service } ms, after about { $wait } ms of waiting.

@@ -235,7 +235,7 @@ fn proofs(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &IdleEvidence) -> V
     let waiting = Message::new(waiting).with("waiting", pool.waiting);
     proofs.push(Evidence::new(waiting, format!("sock_diag ({netns})"), Some(pool.waiting)));
     proofs.push(match idle {
-        IdleEvidence::Left => left(ctx),
+        IdleEvidence::Left => left(ctx, tier),
         IdleEvidence::Workers(share) => {
             let text = Message::new("evidence-worker-pool-ready").with("share", share * 100.0).with("unit", pool.unit());
             Evidence::new(text, "/proc/PID/schedstat", Some(*share))
@@ -253,7 +253,11 @@ fn proofs(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &IdleEvidence) -> V
 }
 
 /// The evidence that connections are never accepted.
-fn left(ctx: &Context<'_>) -> Evidence {
+fn left(ctx: &Context<'_>, tier: &Tier) -> Evidence {
+    if let Some(starved) = loops::starves(ctx, tier) {
+        let text = Message::new("evidence-worker-pool-left-watched").with("waiting", starved.waiting.round());
+        return Evidence::new(text.with("served", starved.served.round()), "sock_diag struct tcp_info", Some(starved.waiting));
+    }
     let share = loops::lost_share(ctx).unwrap_or(0.0);
     let text = Message::new("evidence-worker-pool-left").with("share", share * 100.0);
     Evidence::new(text, "sock_diag, load", Some(share))
