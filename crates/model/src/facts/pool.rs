@@ -177,7 +177,10 @@ impl Pool {
         let workers: Vec<&Identity> = identities(ctx, tier);
         let view = ctx.obs.netns.get(&tier.netns)?;
         let samples = held(ctx, tier, view);
-        let at_once = workers::at_once(ctx, &workers).max(workers::replaced_at_once(ctx, tier, &samples));
+        let is_replaced = workers::ended(ctx, tier) > 0;
+        let (before, after) = workers::in_halves(ctx, &workers);
+        let replaced = if is_replaced { workers::replaced_at_once(ctx, tier, &samples) } else { 0 };
+        let at_once = before.max(after).max(replaced);
         let of_all = held_mean(&samples);
         if of_all == 0.0 {
             return None;
@@ -200,10 +203,9 @@ impl Pool {
         let ticks_per_s = ctx.obs.kernel.last().map_or(100, |kernel| kernel.ticks_per_s).max(1);
         let allowed = allowed(ctx, tier);
         let queued = ctx.queued(tier);
-        // Those that take the places of others make it no larger.
-        let is_replaced = workers::ended(ctx, tier) > 0;
         let is_young = newest - oldest > ticks_per_s && ctx.in_window(&view.sockets).count() > 0;
-        let grew = is_young && !is_replaced && workers::grew_late(ctx, &workers);
+        // Servers check about once a second whether they need more. Those that take the places of others make it no larger.
+        let grew = is_young && !is_replaced && after > before;
         let most = allowed.unwrap_or(0).max(at_once);
         Some(Self {
             kind: PoolKind::Processes,

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
+use crate::facts::pool::worker_pids;
 use crate::facts::{Context, quota};
 use crate::output::report::LedgerPlaceKind;
 
@@ -179,7 +180,19 @@ pub(crate) struct Limiting<'c, 'a> {
     pub(crate) idle: f64,
 }
 
-impl Limiting<'_, '_> {
+impl<'a> Limiting<'_, 'a> {
+    /// The time that these cores or threads have in this many seconds, seconds.
+    pub(crate) fn time_s(&self, seconds: f64) -> f64 {
+        self.threads.unwrap_or(self.group.cores.len()).max(1) as f64 * seconds
+    }
+
+    /// The tier whose threads are the limit and how many workers it has, if others are there and have nothing to do: the connections are with those that run.
+    pub(crate) fn with_idle_workers(&self, ctx: &Context<'_>) -> Option<(&'a Tier, usize)> {
+        let (threads, tier) = self.threads.filter(|_| self.turns.is_none()).zip(self.tiers.first())?;
+        let workers = worker_pids(ctx, tier).len();
+        (workers > threads).then_some((*tier, workers))
+    }
+
     /// The most that throughput could grow on the cores that are idle, and those that others `held` and could do without, as a share of today's. All that grows with it takes its part
     /// of them: servers, interrupts, and the load generator where it runs there.
     pub(crate) fn room(&self, ctx: &Context<'_>, held: f64) -> f64 {

@@ -58,7 +58,7 @@ pub(crate) fn identities<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<&'a Identity
 
 /// How many of these processes were there at once, in each half of the window: a quarter of the times at which all that are known were read, as many or more were. One that
 /// ended and the one that took its place are a single worker, and it may take a while until that is found. One whose times were never read was there since it was found.
-fn in_halves(ctx: &Context<'_>, workers: &[&Identity]) -> (usize, usize) {
+pub(super) fn in_halves(ctx: &Context<'_>, workers: &[&Identity]) -> (usize, usize) {
     let half_us = u64::midpoint(ctx.window_us.0, ctx.window_us.1);
     let mut readings: Vec<(u64, u32)> = Vec::new();
     let (mut unread, mut unread_before) = (0, 0);
@@ -95,19 +95,15 @@ pub(super) fn at_once(ctx: &Context<'_>, workers: &[&Identity]) -> usize {
 }
 
 /// How many workers that are killed and replaced must have been there to hold these connections, if each is a process with one thread and so serves one at a time: those that take the
-/// places of others may end before they are found. Zero if none ended.
+/// places of others may end before they are found. Zero if a process has more threads, or its threads were not read.
 pub(super) fn replaced_at_once(ctx: &Context<'_>, tier: &Tier, samples: &[Held]) -> usize {
     let has_one_thread =
         |pid: &u32| ctx.obs.processes.get(pid).and_then(|process| process.cpu.last()).is_some_and(|used| used.threads == 1);
-    let are_replaced = ended(ctx, tier) > 0 && worker_pids(ctx, tier).iter().all(has_one_thread);
+    if !worker_pids(ctx, tier).iter().all(has_one_thread) {
+        return 0;
+    }
     let held: Vec<usize> = samples.iter().map(|held| held.all()).collect();
-    if are_replaced { level(&held).unwrap_or(0) } else { 0 }
-}
-
-/// True if there were more of them in the window's second half. Servers check about once a second whether they need more.
-pub(super) fn grew_late(ctx: &Context<'_>, workers: &[&Identity]) -> bool {
-    let (before, after) = in_halves(ctx, workers);
-    after > before
+    level(&held).unwrap_or(0)
 }
 
 /// The workers of a tier that ended while another of its processes went on.

@@ -85,8 +85,7 @@ fn secured(ctx: &Context<'_>, profiled: &Profiled<'_>, limiting: &Limiting<'_, '
     let view = ctx.obs.netns.get(&upstream.netns)?;
     let bytes = ["IpExt.InOctets", "IpExt.OutOctets"].into_iter().map(|name| ctx.netstat_growth(view, name)).sum::<Option<u64>>()?;
     let explained = sealing_s(bytes as f64, ctx.account()?.rate_rps()? * ctx.seconds());
-    let cores = limiting.threads.unwrap_or(limiting.group.cores.len()).max(1) as f64;
-    Some(less(dialling.plus(of(upstream)?), explained / (cores * ctx.seconds())))
+    Some(less(dialling.plus(of(upstream)?), explained / limiting.time_s(ctx.seconds())))
 }
 
 /// The part of the dialling tier's opened and accepted connections that belongs to this edge, of which it has so many ends, and not to its clients.

@@ -94,7 +94,7 @@ fn spared(sight: &Sight<'_, '_>, sessions: &NginxTlsSessions, proofs: &mut Vec<E
     proofs.push(Evidence::new(text, sight.profiled.source(), Some(signed.value)));
     let broken = not_for_bytes(sight, |part| !is_of(part, TLS_HANDSHAKE)).filter(|_| sessions.has_quick_curves);
     let Some((broken, load)) = broken.zip(ctx.obs.load.as_ref()) else { return Some(signed) };
-    let exchanges = load.connections as f64 * EXCHANGE_CPU_S / sight.limit_s(load.duration_us as f64 / 1e6);
+    let exchanges = load.connections as f64 * EXCHANGE_CPU_S / sight.limiting.time_s(load.duration_us as f64 / 1e6);
     let rest = less(broken, exchanges);
     if rest.value > 0.0 {
         proofs.push(proof(Message::new("evidence-sessions-rest").with("us", EXCHANGE_CPU_S * 1e6), "openssl-speed(1)"));
@@ -126,7 +126,7 @@ fn not_for_bytes(sight: &Sight<'_, '_>, wanted: impl Fn(&ProfilePart) -> bool) -
     let all = sight.share(|part| part.layer == TLS && wanted(part)).filter(|_| opened)?;
     let bytes = load.received_bytes.saturating_add(load.sent_bytes) as f64;
     let explained = sealing_s(bytes, load.requests as f64);
-    Some(less(all, explained / sight.limit_s(load.duration_us as f64 / 1e6)))
+    Some(less(all, explained / sight.limiting.time_s(load.duration_us as f64 / 1e6)))
 }
 
 /// The CPU time that so many bytes of so many requests take at most, once the connections are there, seconds.

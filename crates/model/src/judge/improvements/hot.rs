@@ -42,11 +42,6 @@ impl Sight<'_, '_> {
     pub(super) fn share(&self, wanted: impl Fn(&ProfilePart) -> bool) -> Option<ProfileShare> {
         self.profiled.share(self.limiting, |part| self.tier.pids.contains(&part.pid) && wanted(part))
     }
-
-    /// The time that the limiting cores or threads had in this many seconds, seconds.
-    pub(super) fn limit_s(&self, seconds: f64) -> f64 {
-        self.limiting.threads.unwrap_or(self.limiting.group.cores.len()).max(1) as f64 * seconds
-    }
 }
 
 /// The cost of a kind of work, and whose doing it is.

@@ -4,7 +4,6 @@ use crate::facts::Context;
 use crate::facts::cores::{Limiting, SATURATED_UTILIZATION, group_of, limiting, own_cores, taken};
 use crate::facts::harm::{Cost, NOISE_SHARE};
 use crate::facts::path::Tier;
-use crate::facts::pool::worker_pids;
 use crate::facts::profile::Profiled;
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::id::{FindingId, StationId};
@@ -43,9 +42,7 @@ fn finding(ctx: &Context<'_>, stations: &[StationReading], limiting: &Limiting<'
         return None;
     }
     let is_cause = waits(ctx, tier) && limiting.room(ctx, held) >= NOISE_SHARE;
-    let workers = worker_pids(ctx, tier).len();
-    // Others are there and have nothing to do: their connections are with these.
-    let are_some = limiting.turns.is_none() && workers > threads;
+    let workers = limiting.with_idle_workers(ctx).map(|(_, workers)| workers);
     let args = |id: &'static str| {
         let message = Message::new(id).with("tier", tier.name.as_str()).with("threads", threads as f64);
         message
@@ -56,7 +53,7 @@ fn finding(ctx: &Context<'_>, stations: &[StationReading], limiting: &Limiting<'
             .with("held", hundredths(held))
             .with("are_held", if held > 0.0 { "yes" } else { "no" })
             .with("turns", limiting.turns.unwrap_or(0))
-            .with("workers", workers as f64)
+            .with("workers", workers.unwrap_or(threads) as f64)
     };
     let mut proofs = vec![Evidence::new(args("evidence-single-idle"), "/proc/stat", Some(limiting.idle))];
     if let Some((profiled, ran)) = profiled.zip(ran) {
@@ -69,14 +66,14 @@ fn finding(ctx: &Context<'_>, stations: &[StationReading], limiting: &Limiting<'
         proofs.push(Evidence::new(args("evidence-single-bound").with("times", times), "/proc/stat", Some(times)));
     }
     let explanation = match (is_cause, limiting.turns) {
-        _ if are_some => "finding-single-core-saturated-explanation-some",
+        _ if workers.is_some() => "finding-single-core-saturated-explanation-some",
         (true, Some(_)) => "finding-single-core-saturated-explanation-turns-waits",
         (false, Some(_)) => "finding-single-core-saturated-explanation-turns",
         (true, None) => "finding-single-core-saturated-explanation-waits",
         (false, None) => "finding-single-core-saturated-explanation",
     };
     let title = match limiting.turns {
-        _ if are_some => "finding-single-core-saturated-title-some",
+        _ if workers.is_some() => "finding-single-core-saturated-title-some",
         Some(_) => "finding-single-core-saturated-title-turns",
         None => "finding-single-core-saturated-title",
     };

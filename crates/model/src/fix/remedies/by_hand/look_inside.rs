@@ -46,7 +46,7 @@ pub(in crate::fix::remedies) const LOOK_INSIDE: AdviceDef = AdviceDef {
             }
             _ => args(ctx, "remedy-look-inside-text", &inside),
         };
-        Some(Advice { runtime: commands(ctx, tier.pids.first().copied()), ..Advice::words(text, "remedy-look-inside-risk", Lift::Further) })
+        Some(look(ctx, tier.pids.first().copied(), text))
     },
 };
 
@@ -64,10 +64,7 @@ pub(in crate::fix::remedies) const LOOK_AT_TURNS: AdviceDef = AdviceDef {
             None => Message::new("remedy-look-inside-turns-text"),
         };
         let text = text.with("tier", tier.name.as_str());
-        Some(Advice {
-            runtime: commands(ctx, worker_pids(ctx, tier).first().copied()),
-            ..Advice::words(text, "remedy-look-inside-risk", Lift::Further)
-        })
+        Some(look(ctx, worker_pids(ctx, tier).first().copied(), text))
     },
 };
 
@@ -79,8 +76,7 @@ pub(in crate::fix::remedies) const LOOK_AT_HANGING: AdviceDef = AdviceDef {
     advise: |ctx, placed| {
         let tier = ctx.only_tier(&placed.owner)?;
         let text = Message::new("remedy-look-inside-hang-text").with("tier", tier.name.as_str());
-        let runtime = commands(ctx, worker_pids(ctx, tier).last().copied());
-        Some(Advice { runtime, ..Advice::words(text, "remedy-look-inside-risk", Lift::Further) })
+        Some(look(ctx, worker_pids(ctx, tier).last().copied(), text))
     },
 };
 
@@ -91,10 +87,7 @@ pub(in crate::fix::remedies) const LOOK_BEHIND: AdviceDef = AdviceDef {
     advise: |ctx, placed| {
         let upstream = waits_at(ctx, ctx.only_tier(&placed.owner)?)?;
         let text = Message::new("remedy-look-inside-behind-text").with("tier", upstream.name.as_str());
-        Some(Advice {
-            runtime: commands(ctx, upstream.pids.first().copied()),
-            ..Advice::words(text, "remedy-look-inside-risk", Lift::Further)
-        })
+        Some(look(ctx, upstream.pids.first().copied(), text))
     },
 };
 
@@ -106,8 +99,7 @@ pub(in crate::fix::remedies) const LOOK_AT_SILENT: AdviceDef = AdviceDef {
     advise: |ctx, placed| {
         let tier = ctx.only_tier(&placed.owner)?;
         let text = Message::new("remedy-look-inside-silent-text").with("tier", tier.name.as_str());
-        let pid = worker_pids(ctx, tier).first().copied();
-        Some(Advice { runtime: commands(ctx, pid), ..Advice::words(text, "remedy-look-inside-risk", Lift::Further) })
+        Some(look(ctx, worker_pids(ctx, tier).first().copied(), text))
     },
 };
 
@@ -130,7 +122,12 @@ fn at_accepting(ctx: &Context<'_>, placed: &StationReading) -> Option<Advice> {
     };
     let pid = holders(ctx, tier, listener).into_iter().max();
     let text = Message::new(text).with("tier", tier.name.as_str()).with("listener", listener.listener.address.to_string());
-    Some(Advice { runtime: commands(ctx, pid), ..Advice::words(text, "remedy-look-inside-risk", Lift::Further) })
+    Some(look(ctx, pid, text))
+}
+
+/// These words, with the commands that look into a process.
+fn look(ctx: &Context<'_>, pid: Option<u32>, text: Message) -> Advice {
+    Advice { runtime: commands(ctx, pid), ..Advice::words(text, "remedy-look-inside-risk", Lift::Further) }
 }
 
 /// Commands that show the stacks at which the tier's threads stop, and how often they make which blocking system calls.

@@ -2,7 +2,6 @@
 
 use crate::facts::Context;
 use crate::facts::cores::{Taken, Turns, limiting, taken};
-use crate::facts::pool::worker_pids;
 use crate::fix::change::Activation;
 use crate::fix::remedies::definition::{Advice, AdviceDef};
 use crate::fix::remedies::server::servers::tiers;
@@ -59,12 +58,10 @@ pub(in crate::fix::remedies) const MORE_WORKERS: AdviceDef = def("use-more-cores
     }
     let take_turns = tiers(ctx, placed).into_iter().any(|tier| Turns::of_tier(ctx, tier).is_some());
     let limiting = limiting(ctx);
-    let some = limiting.iter().filter(|limiting| limiting.turns.is_none()).find_map(|limiting| {
-        let tier = limiting.tiers.first().filter(|tier| placed.owner.has(tier.id))?;
-        (worker_pids(ctx, tier).len() > limiting.threads?).then_some(*tier)
-    });
+    let mut idle = limiting.iter().filter_map(|limiting| limiting.with_idle_workers(ctx));
+    let some = idle.find(|(tier, _)| placed.owner.has(tier.id));
     let text = match some {
-        Some(tier) => Message::new("remedy-use-more-cores-text-some").with("tier", tier.name.as_str()),
+        Some((tier, _)) => Message::new("remedy-use-more-cores-text-some").with("tier", tier.name.as_str()),
         None if take_turns => Message::new("remedy-use-more-cores-text-turns"),
         None => Message::new("remedy-use-more-cores-text"),
     };

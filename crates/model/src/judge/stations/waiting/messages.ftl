@@ -154,7 +154,7 @@ finding-collects-garbage-title = { $kind ->
 }
 finding-collects-garbage-explanation = { $tier } gives memory back that it no longer uses, again and again: what it still uses leaves little room below the limit of its heap, or each request makes much that is thrown away. A larger heap makes that seldom. With the usual share of { $usual } % or less, about { $times } times as many requests would pass, and no more than the next limit allows.
 evidence-collects-garbage-used = Threads that collect garbage ({ $names }) used { $used } of the { $own } cores that { $tier } used.
-evidence-collects-garbage-profiled = Functions that collect garbage used { $used } of the { $own } cores that { $tier } used, or more: of the samples whose functions are known.
+evidence-collects-garbage-profiled = Functions that collect garbage used at least { $used } of the { $own } cores that { $tier } used.
 evidence-collects-garbage-usual-inside = Go's runtime gives up to { $usual } % of its cores to it while it marks; beyond that it makes the program help.
 evidence-collects-garbage-stands = One of them ran or was ready to for { $stands } % of the time, and all other threads of the program stand still while it does.
 evidence-collects-garbage-usual = Java's virtual machine aims at { $usual } % of the time or less, and enlarges its heap for that up to its limit.
