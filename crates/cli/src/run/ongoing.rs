@@ -266,6 +266,7 @@ mod tests {
             name: String::new(),
             netns: NetnsId(1),
             listeners: vec![PlacedListener { netns: NetnsId(1), listener: listener.clone() }],
+            children: Vec::new(),
             pids: Vec::new(),
             upstreams: Vec::new(),
             configured: Vec::new(),

@@ -2,6 +2,7 @@
 
 mod asked;
 mod by_user;
+mod children;
 pub(crate) mod egress;
 mod names;
 mod reach;
@@ -61,6 +62,8 @@ pub struct Tier {
     pub listeners: Vec<PlacedListener>,
     /// Its processes; empty if they could not be read.
     pub pids: Vec<u32>,
+    /// The members of `pids` that hold no listener of it: their parent, which does, left connections that it accepted to them (a database's, one for each connection).
+    pub children: Vec<u32>,
     /// Indices of the tiers it calls.
     pub upstreams: Vec<usize>,
     /// The members of `upstreams` known only from its configuration: no connection to them was seen.
@@ -371,12 +374,15 @@ impl<'a> Walk<'a> {
             None => {
                 let netns = listeners.first().map(|placed| placed.netns).unwrap_or_default();
                 let id = TierId(self.path.tiers.len());
+                let children = children::with_connections(self.obs, &pids, &listeners);
+                pids.extend(&children);
                 self.path.tiers.push(Tier {
                     id,
                     name: String::new(),
                     netns,
                     listeners,
                     pids,
+                    children,
                     upstreams: Vec::new(),
                     configured: Vec::new(),
                     supposed: Vec::new(),

@@ -92,6 +92,8 @@ pub(crate) struct Pool {
     pub(crate) kind: PoolKind,
     /// Number of workers: those that exist, or the configured maximum of a pool that grows.
     pub(crate) workers: usize,
+    /// Further threads that responses without an end hold, one each: they serve nothing else.
+    pub(crate) streaming: usize,
     /// Connections in service in each sample.
     pub(crate) busy: Vec<usize>,
     /// The part of them that is answered and ended: their worker waits for the client's end.
@@ -210,6 +212,7 @@ impl Pool {
         Some(Self {
             kind: PoolKind::Processes,
             workers: most,
+            streaming: 0,
             busy: samples.iter().map(|held| held.all().min(most)).collect(),
             ended: samples.iter().map(|held| held.ended).collect(),
             waiting: mean(queued.iter().copied()),
@@ -244,6 +247,7 @@ impl Pool {
         let pool = Self {
             kind: PoolKind::Threads,
             workers,
+            streaming: 0,
             busy: busy.iter().map(|busy| *busy.min(&workers)).collect(),
             ended,
             waiting: mean(queued.iter().copied()),

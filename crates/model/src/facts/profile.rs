@@ -9,6 +9,8 @@ use crate::facts::cores::Limiting;
 use crate::facts::path::Tier;
 use crate::observation::{CpuProfile, ProfilePart};
 
+/// The layer of samples of which no stack was recorded.
+const NO_STACK: &str = "unknown";
 /// Fewest samples for a share: with 100 samples the 95 % interval of a half is 20 points wide.
 pub(crate) const SAMPLES_MIN: u64 = 100;
 
@@ -73,6 +75,28 @@ impl ProfileShare {
     }
 }
 
+/// What the samples of one process weigh.
+#[derive(Default)]
+struct Weights {
+    wanted: f64,
+    others: f64,
+    /// Of these no stack was recorded.
+    unknown: f64,
+}
+
+impl Weights {
+    /// What is wanted, if the samples without a stack are as the others.
+    fn likely(&self) -> f64 {
+        let known = self.wanted + self.others;
+        self.wanted + if known > 0.0 { self.unknown * self.wanted / known } else { 0.0 }
+    }
+
+    /// The same, if all of them are wanted, of a process of which others are.
+    fn most(&self) -> f64 {
+        self.wanted + if self.wanted > 0.0 { self.unknown } else { 0.0 }
+    }
+}
+
 /// A profile with questions about the path's tiers.
 #[derive(Clone, Copy)]
 pub(crate) struct Profiled<'a> {
@@ -101,16 +125,22 @@ impl<'a> Profiled<'a> {
         self.share_of(|part| tier.pids.contains(&part.pid), |part| is_of(part, what))
     }
 
+    /// Samples without a stack are taken for what the others of the same process are. At least, they are nothing of what is asked for, and at most all of them are.
     fn share_of(&self, counts: impl Fn(&&ProfilePart) -> bool, wanted: impl Fn(&ProfilePart) -> bool) -> Option<ProfileShare> {
-        let (mut part, mut whole, mut of) = (0_u64, 0_u64, 0_u64);
+        let (mut whole, mut of) = (0_u64, 0_u64);
+        let mut processes: BTreeMap<u32, Weights> = BTreeMap::new();
         for counted in self.profile.parts.iter().filter(counts) {
             (whole, of) = (whole.saturating_add(counted.weight), of.saturating_add(counted.samples));
-            if wanted(counted) {
-                part = part.saturating_add(counted.weight);
+            let weights = processes.entry(counted.pid).or_default();
+            match counted.layer.as_str() {
+                NO_STACK => weights.unknown += counted.weight as f64,
+                _ if wanted(counted) => weights.wanted += counted.weight as f64,
+                _ => weights.others += counted.weight as f64,
             }
         }
-        let value = part as f64 / whole.max(1) as f64;
-        let (low, high) = wilson(value, of);
+        let share = |weight: fn(&Weights) -> f64| processes.values().map(weight).sum::<f64>() / whole.max(1) as f64;
+        let (value, least, most) = (share(Weights::likely), share(|weights| weights.wanted), share(Weights::most));
+        let (low, high) = (wilson(least, of).0, wilson(most.min(1.0), of).1);
         (of >= SAMPLES_MIN && whole > 0).then_some(ProfileShare { value, low, high, of })
     }
 

@@ -5,17 +5,13 @@ use crate::facts::harm::{Cost, LATENCY_NOISE_SHARE};
 use crate::facts::pool::awaited::Awaited;
 use crate::facts::pool::{Pool, PoolKind, SAMPLES_MIN, looks};
 use crate::facts::traffic;
-use crate::ledger::{Account, Levels, Pauses, Starved, Varying, tenths};
+use crate::ledger::{Account, CROWD_TIMES_MAX, Levels, Pauses, Starved, Varying, tenths};
 use crate::output::message::Message;
 use crate::output::report::LedgerPlaceKind as Place;
 
 /// Share of the samples in which nothing is under way from which the server is often empty: a place that is free for a tenth of the time could do as much more as
 /// clients notice.
 const EMPTY_SHARE_MIN: f64 = 0.1;
-
-/// How many times as many requests as before a single place that random arrivals find busy as often (rho / (1 - rho) of them; Kleinrock, Queueing Systems, 3.2) are more than
-/// random service times explain: those whose variance is some ten times that of an exponential distribution have half as many.
-const CROWD_TIMES_MAX: f64 = 10.0;
 
 /// Why it is not known whether a server keeps up.
 pub(crate) struct Untold {
@@ -51,6 +47,10 @@ fn judged_by(ctx: &Context<'_>, is_spent_well: bool) -> Result<Message, Untold> 
     let varying = account.varying(ctx);
     if let Some(levels) = varying.growing() {
         return Err(Untold::suspect(grows(levels)));
+    }
+    if let Some((gone, elapsed_s)) = account.rate_rps().filter(|_| !varying.is_part()).and_then(|rate_rps| varying.let_go_at_once(rate_rps))
+    {
+        return Err(Untold::suspect(let_go(ctx, account, &varying, (gone, elapsed_s))));
     }
     let against_usual = ctx.obs.request.usual_ms.zip(account.response_s()).map(|(usual_ms, seconds)| (usual_ms, 1e3 * seconds));
     if let Some((usual_ms, ms)) = against_usual.filter(|(usual_ms, ms)| *ms > usual_ms * (1.0 + LATENCY_NOISE_SHARE)) {
@@ -160,6 +160,14 @@ fn paused(ctx: &Context<'_>, Pauses { share, longest_us, standing }: &Pauses) ->
 fn grows(Levels { few, many }: Levels) -> Message {
     let told = Message::new("verdict-unknown-watched-grows").with("few", tenths(few.under_way)).with("many", tenths(many.under_way));
     told.with("few_ms", tenths(few.age_ms)).with("many_ms", tenths(many.age_ms))
+}
+
+fn let_go(ctx: &Context<'_>, account: &Account, varying: &Varying, (gone, elapsed_s): (f64, f64)) -> Message {
+    let told =
+        Message::new("verdict-unknown-watched-let-go").with("mean", tenths(varying.known_mean())).with("most", tenths(varying.most()));
+    let told = told.with("gone", gone.round()).with("ms", (1e3 * elapsed_s).round());
+    let inside = account.most_inside(ctx).map(|inside| ctx.path.tiers[inside.tier].name.as_str());
+    told.with("tier", inside.unwrap_or("none"))
 }
 
 /// Why nothing is known about a server whose requests are always there.

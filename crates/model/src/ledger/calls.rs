@@ -75,9 +75,11 @@ impl Calls {
         if self.are_all_in_use() { Some(self.usual()) } else { self.at_once() }
     }
 
-    /// True if all of them wait for an answer all the time, and none comes: what serves their requests serves nothing else meanwhile.
+    /// True if all of them wait for an answer all the time, and none comes: what serves their requests serves nothing else meanwhile. They are the same all the time: of those that take
+    /// the place of others, each may have been answered and closed.
     pub(crate) fn are_unanswered(&self) -> bool {
-        self.samples.len() >= SAMPLES_MIN && self.answered == 0 && self.are_all_in_use()
+        let are_the_same = self.established as f64 <= self.usual().round();
+        self.samples.len() >= SAMPLES_MIN && self.answered == 0 && are_the_same && self.are_all_in_use()
     }
 
     /// True if their number stays the same and hardly one is seen free, as with a pool's workers, which are free between two requests.

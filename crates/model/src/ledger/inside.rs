@@ -113,6 +113,13 @@ impl Account {
         samples.filter_map(|(_, counts)| counts.get(tier.id.0)).map(|counts| counts.idle).collect()
     }
 
+    /// Mean number of a tier's accepted connections on which it sends without being asked again: events, or a response in pieces.
+    pub(crate) fn streaming(&self, tier: &Tier) -> f64 {
+        let samples = self.counted.samples.get(&tier.netns).into_iter().flatten();
+        let of_tier: Vec<f64> = samples.filter_map(|(_, counts)| counts.get(tier.id.0)).map(|counts| counts.streaming).collect();
+        of_tier.iter().sum::<f64>() / of_tier.len().max(1) as f64
+    }
+
     /// Requests inside a tier, whatever the reason.
     pub(crate) fn inside(&self, tier: usize) -> Mean {
         let (value, batches) = self.stood_inside(tier, 0.0);
@@ -184,8 +191,12 @@ impl Account {
             return None;
         }
         let multiplexed = self.counted.means_uncorrected(tiers)[inside.tier].multiplexed;
-        // Where the number of requests changes, their share at a place is surer than their number there.
-        let surely = inside.mean.low.max(self.share_inside(inside.tier, of_unread).low * inside.mean.value);
+        // Where the number of requests changes, their share at a place is surer than their number there. Threads that were seen to wait for a lock leave nothing to chance.
+        let awaits_lock = || Awaited::of(ctx, &ctx.path.tiers[inside.tier], inside.mean.value).is_some_and(|awaited| awaited.is_lock());
+        let surely = match awaits_lock() {
+            true => inside.mean.value,
+            false => inside.mean.low.max(self.share_inside(inside.tier, of_unread).low * inside.mean.value),
+        };
         if surely - multiplexed <= (0.5 * self.under_way()).max(1.0) {
             return None;
         }

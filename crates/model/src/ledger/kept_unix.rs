@@ -62,6 +62,7 @@ mod tests {
             netns,
             listeners: vec![PlacedListener { netns, listener }],
             pids: vec![id],
+            children: Vec::new(),
             upstreams,
             configured: Vec::new(),
             supposed: Vec::new(),

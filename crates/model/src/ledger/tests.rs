@@ -125,6 +125,7 @@ impl Stage {
             netns: SERVER,
             listeners: vec![PlacedListener { netns: SERVER, listener: self.listener(port, 0) }],
             pids: vec![pid],
+            children: Vec::new(),
             upstreams,
             configured: Vec::new(),
             supposed: Vec::new(),

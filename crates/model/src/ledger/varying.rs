@@ -34,6 +34,11 @@ const PEAK_DEVIATIONS: f64 = 3.0;
 const PAUSING_SHARE_MAX: f64 = 0.5;
 /// Fewest spells with more requests than usual that come again and again: one may be a pause that is over, and two may be its parts.
 const SPELLS_MIN: usize = 3;
+/// Standard deviations of a random number of answers from which there are more than a place gives by chance: one in some 3 million samples (normal distribution).
+const LET_GO_DEVIATIONS: f64 = 5.0;
+/// How many times as many requests as before a single place that random arrivals find busy as often are more than random service times explain: those whose variance is some ten times
+/// that of an exponential distribution have half as many (Pollaczek and Khinchine).
+pub(crate) const CROWD_TIMES_MAX: f64 = 10.0;
 /// Chance of so few changes between samples with and without requests from which requests came only for a part of the window (one side of a 95 % test).
 const FEW_CHANGES_CHANCE: f64 = 0.025;
 /// Times grow with the number if they are longer by at least this power of the ratio of numbers. Behind a limit the power is one, without one it is zero.
@@ -97,9 +102,14 @@ impl Levels {
     /// True if each request takes longer the more of them there are, and by more than what clients do not mind.
     fn grow(&self, tick_ms: u64) -> bool {
         let times = self.many.under_way / self.few.under_way;
+        self.differ_in_age(tick_ms) && self.many.age_ms >= self.few.age_ms * times.powf(GROWS_POWER)
+    }
+
+    /// True if requests are there for longer where there are more of them, by more than what clients do not mind.
+    fn differ_in_age(&self, tick_ms: u64) -> bool {
         let lost = 1.0 - self.few.age_ms / self.many.age_ms;
         let is_seen = self.many.age_ms - self.few.age_ms > 2.0 * tick_ms as f64;
-        self.many.age_ms > 0.0 && is_seen && self.many.age_ms >= self.few.age_ms * times.powf(GROWS_POWER) && Cost::of_time(lost).hurts()
+        self.many.age_ms > 0.0 && is_seen && Cost::of_time(lost).hurts()
     }
 }
 
@@ -108,6 +118,8 @@ pub(crate) struct Varying {
     moments: Vec<Moment>,
     /// Those that read all connections: the number in a random share of them varies by chance.
     whole: Vec<Moment>,
+    /// The same with their times, microseconds.
+    timed: Vec<(u64, Moment)>,
     tick_ms: u64,
     /// True if requests came only for a part of the window, and these are the samples of that part.
     is_part: bool,
@@ -134,8 +146,9 @@ impl Varying {
         if is_part {
             leave_asked(&mut all);
         }
-        let whole = all.iter().filter(|(at_us, _)| !partial.contains(at_us)).map(|(_, moment)| *moment).collect();
-        Self { moments: all.into_iter().map(|(_, moment)| moment).collect(), whole, tick_ms: account.counted.tick_ms, is_part }
+        let timed: Vec<(u64, Moment)> = all.iter().filter(|(at_us, _)| !partial.contains(at_us)).copied().collect();
+        let whole = timed.iter().map(|(_, moment)| *moment).collect();
+        Self { moments: all.into_iter().map(|(_, moment)| moment).collect(), whole, timed, tick_ms: account.counted.tick_ms, is_part }
     }
 
     /// True if requests came only for a part of the window: that nobody asks for seconds says nothing of how the server keeps up with those who do. All statements are of that
@@ -221,6 +234,28 @@ impl Varying {
         let is_high = |moment: &Moment| moment.under_way >= peak;
         let spells = self.whole.iter().map(is_high).fold((false, 0), |(before, count), now| (now, count + usize::from(now && !before))).1;
         self.are_enough() && spells >= SPELLS_MIN && self.share_of_requests(is_high) >= 0.5
+    }
+
+    /// Requests that are held up together at times and let go together: the most that were gone from one sample to the next, and the time between the two, seconds. So many more than
+    /// chance lets a place that is always as quick as it is on average answer in that time, and so quickly that hardly any would stand there if it always were. Arrivals at random find
+    /// `rho / (1 - rho)` before a single place (M/M/1; Kleinrock, Queueing Systems, 3.2). `None` too where those that came together wait: the longer they have, the fewer they are.
+    pub(crate) fn let_go_at_once(&self, rate_rps: f64) -> Option<(f64, f64)> {
+        self.halves().filter(|levels| self.are_enough() && levels.are_apart() && levels.differ_in_age(self.tick_ms))?;
+        let under_way = self.known_mean();
+        if under_way <= 0.0 || rate_rps <= 0.0 {
+            return None;
+        }
+        // The rate at which a single place answers before which as many stand.
+        let usual_rps = rate_rps * (under_way + 1.0) / under_way;
+        let gone = self.timed.windows(2).map(|two| {
+            let elapsed_s = two[1].0.saturating_sub(two[0].0) as f64 / 1e6;
+            (two[0].1.under_way - two[1].1.at_most, elapsed_s)
+        });
+        let is_more = |(gone, elapsed_s): &(f64, f64)| {
+            let by_chance = (usual_rps - rate_rps) * elapsed_s + LET_GO_DEVIATIONS * (usual_rps * elapsed_s).sqrt();
+            *gone > by_chance && under_way > CROWD_TIMES_MAX * rate_rps * elapsed_s / gone
+        };
+        gone.filter(is_more).max_by(|a, b| a.0.total_cmp(&b.0))
     }
 
     /// True if it is known of most requests since when they are there. Of those that are not read it is not.

@@ -133,6 +133,47 @@ fn an_upstream_in_another_namespace_is_found_by_its_address() {
     assert_eq!(path.tiers[1].netns, other);
 }
 
+/// A server whose children serve what it accepts: a database with a process for each connection, workers to which a parent hands connections.
+#[test]
+fn children_with_the_connections_of_their_parent_are_of_its_tier_and_lead_to_what_they_call() {
+    let with_parent = |obs: &mut Observation, pid: u32, comm: &str, parent: u32, sockets: &[u64]| {
+        process(obs, pid, comm, sockets);
+        let identity = Identity { pid, comm: comm.into(), parent, cpus_allowed: vec![1], ..Identity::default() };
+        obs.processes.get_mut(&pid).unwrap().identity.push(1, Reading::Ok(identity));
+    };
+    let mut obs = healthy();
+    listen(&mut obs, SERVER, ListenerAddress::Tcp(ip("127.0.0.1"), 8080), 200);
+    listen(&mut obs, SERVER, ListenerAddress::Unix("/run/db.sock".into()), 300);
+    process(&mut obs, 42, "node", &[100]);
+    with_parent(&mut obs, 43, "node", 42, &[500, 502]);
+    with_parent(&mut obs, 44, "node", 42, &[501]);
+    with_parent(&mut obs, 45, "logger", 42, &[]);
+    // What its parent has as well, a child that was started for something else may have inherited.
+    process(&mut obs, 50, "java", &[200, 510, 600]);
+    with_parent(&mut obs, 51, "convert", 50, &[510]);
+    process(&mut obs, 60, "postgres", &[300]);
+    with_parent(&mut obs, 61, "postgres", 60, &[601]);
+    with_parent(&mut obs, 62, "checkpointer", 60, &[]);
+    // Another one's child, and a child of nobody on the path.
+    with_parent(&mut obs, 70, "sh", 45, &[501]);
+    with_parent(&mut obs, 71, "sh", 1, &[500]);
+    let sockets = vec![
+        tcp(500, ("10.0.0.2", 80), ("10.0.0.1", 40_000)),
+        tcp(501, ("10.0.0.2", 80), ("10.0.0.1", 40_001)),
+        tcp(502, ("127.0.0.1", 50_000), ("127.0.0.1", 8080)),
+        tcp(510, ("127.0.0.1", 8080), ("127.0.0.1", 50_000)),
+        unix(600, None, 601),
+        unix(601, Some("/run/db.sock"), 600),
+    ];
+    obs.netns.get_mut(&SERVER).unwrap().sockets.push(1_000_000, Reading::Ok(sockets));
+    let path = discover(&obs);
+    assert_eq!(names(&path), ["node", "java", "postgres"]);
+    let of = |tier: usize| (path.tiers[tier].pids.as_slice(), path.tiers[tier].children.as_slice());
+    assert_eq!(of(0), ([42, 43, 44].as_slice(), [43, 44].as_slice()));
+    assert_eq!(of(1), ([50].as_slice(), [].as_slice()));
+    assert_eq!(of(2), ([60, 61].as_slice(), [61].as_slice()));
+}
+
 #[test]
 fn workers_with_a_listener_each_are_one_tier_and_a_ring_of_servers_ends() {
     let mut obs = healthy();

@@ -68,10 +68,12 @@ struct Watch {
     apart_ms: f64,
     /// When the last request comes, milliseconds.
     ends_ms: f64,
+    /// How often the server stops, and for how long each time, milliseconds: it answers nothing of what comes meanwhile.
+    stops_ms: Option<(f64, f64)>,
 }
 
 /// As many samples as a host that is not busy gives.
-const TEN_SECONDS: Watch = Watch { seconds: 9.9, apart_ms: 200.0, ends_ms: f64::INFINITY };
+const TEN_SECONDS: Watch = Watch { seconds: 9.9, apart_ms: 200.0, ends_ms: f64::INFINITY, stops_ms: None };
 
 /// One request: when it came, when it was answered, and its connection, milliseconds.
 struct Exchange {
@@ -172,6 +174,9 @@ fn observed(watch: Watch, server: Server, clients: Clients, seed: u64) -> Observ
     let mut random = Random(seed);
     let mut all = exchanges(server, clients, &mut random);
     all.retain(|one| one.came < watch.ends_ms);
+    for (one, (every_ms, for_ms)) in all.iter_mut().filter_map(|one| Some((one, watch.stops_ms?))) {
+        one.answered += (for_ms - one.came % every_ms).max(0.0);
+    }
     let kept = clients.are_kept();
     let mut by_connection: BTreeMap<usize, Vec<&Exchange>> = BTreeMap::new();
     all.iter().for_each(|one| by_connection.entry(one.connection).or_default().push(one));
@@ -321,7 +326,7 @@ fn however_few_the_samples_no_full_server_is_healthy_and_no_ample_one_choked() {
         // With four clients for each place a request takes four times its own time: clients that pause wait for most of theirs all the same.
         let pause_ms = [0.0, 0.2, 0.5, 1.0][case / 2 % 4] * server.each_ms;
         let clients = Clients::Closed { number, pause_ms, kept: random.share() < 0.5 };
-        let watch = Watch { seconds: 5.0, apart_ms: [200.0, 400.0, 800.0, 1_700.0][case / 8 % 4], ends_ms: f64::INFINITY };
+        let watch = Watch { seconds: 5.0, apart_ms: [200.0, 400.0, 800.0, 1_700.0][case / 8 % 4], ends_ms: f64::INFINITY, stops_ms: None };
         let diagnosis = watched_for(watch, server, clients, case as u64);
         let is_wrong = if is_full { diagnosis.verdict == Verdict::Healthy } else { diagnosis.verdict == Verdict::Choked };
         if is_wrong {
@@ -340,7 +345,7 @@ fn five_seconds_suffice_for_traffic_that_comes_at_random_and_for_a_limit() {
     let mut random = Random(49);
     let (mut unknown, mut missed) = (Vec::new(), Vec::new());
     for case in 0..60 {
-        let watch = Watch { seconds: 5.0, apart_ms: 250.0, ends_ms: f64::INFINITY };
+        let watch = Watch { seconds: 5.0, apart_ms: 250.0, ends_ms: f64::INFINITY, stops_ms: None };
         let (one, kept) = (server(&mut random), random.share() < 0.5);
         let share = [0.1, 1.0 / 3.0, 2.0 / 3.0][case % 3];
         let clients = Clients::Open { share, evenly: false, kept };
@@ -447,4 +452,26 @@ fn a_server_that_pauses_again_and_again_is_not_healthy() {
         diagnosis.summary
     );
     assert_eq!(paused(0).verdict, Verdict::Healthy, "{}", paused(0).summary);
+}
+
+/// A server that is often empty because it lets go of many at once, which it held up together: a job that locks a table again and again.
+#[test]
+fn requests_that_are_held_up_together_and_let_go_at_once_are_never_called_healthy() {
+    let mut random = Random(52);
+    let (mut wrong, mut untold) = (Vec::new(), 0);
+    for case in 0..40 {
+        let server = Server { places: 400, each_ms: random.between(1.0, 8.0), scattered: case % 2 == 0 };
+        let rate_rps = random.between(100.0, 1_000.0);
+        let share = rate_rps * server.each_ms / 1e3 / server.places as f64;
+        let clients = Clients::Open { share, evenly: case % 3 == 0, kept: false };
+        let every_ms = random.between(500.0, 1_500.0);
+        let watch = Watch { stops_ms: Some((every_ms, every_ms * random.between(0.5, 0.9))), ..TEN_SECONDS };
+        let diagnosis = watched_for(watch, server, clients, case);
+        match diagnosis.verdict {
+            Verdict::Healthy => wrong.push((server, clients, watch, diagnosis.summary)),
+            _ => untold += usize::from(diagnosis.summary.contains("were gone within")),
+        }
+    }
+    assert!(wrong.is_empty(), "{} of 40: {wrong:#?}", wrong.len());
+    assert!(untold >= 20, "{untold} of 40");
 }

@@ -237,7 +237,7 @@ impl Sampler {
             if now_us >= self.scout_due_us {
                 self.scout_due_us = now_us + SCOUT_PERIOD_US;
                 self.search();
-                self.add_successors();
+                self.add_children();
                 self.order_translations_in_turn();
             }
             self.order_configurations(now_us);

@@ -39,6 +39,8 @@ pub(super) const FILES: &str = "process_files";
 
 /// The source that tells for which of these connections a process waits. It is read right after them.
 const WAITS: &str = "process_syscall";
+/// It may take one part in so many of what samples of requests may in the first seconds: it says why they wait, and is read a quarter as often.
+const WAITS_PART: u64 = 4;
 
 /// Statuses of responses on the wire.
 const ANSWERS: &str = "answers";
@@ -189,8 +191,11 @@ impl Slot {
         let cadence_us = self.cadence_us(role);
         let is_sought = matches!(role, PathRole::OnPath { sought } if sought.contains(&self.source.name));
         match bucket.is_plentiful(&self.account) {
-            _ if self.is_early(now_us) => {
+            _ if self.is_early(now_us) && self.is_sampled() => {
                 cadence_us.max(bucket.early_sample_period_us(self.account.cost_us(), self.pace.early().1)).min(self.sample_period_us_max())
+            }
+            _ if self.is_early(now_us) => {
+                cadence_us.max(bucket.early_sample_period_us(self.account.cost_us(), WAITS_PART * self.pace.early().1))
             }
             _ if self.is_sampled() && !self.is_cheap() => {
                 (cadence_us.max(bucket.sample_period_us(self.account.cost_us())) * bucket.backoff()).min(self.sample_period_us_max())
@@ -202,9 +207,10 @@ impl Slot {
         }
     }
 
-    /// True for samples in the first seconds, which do not wait for the budget.
+    /// True for samples and for what processes wait for in the first seconds, which do not wait for the budget.
     fn is_early(&self, now_us: u64) -> bool {
-        self.is_sampled() && self.pace != Pace::Recorder && self.early_until_us.is_none_or(|until_us| now_us < until_us)
+        let is_account = self.is_sampled() || self.source.name == WAITS;
+        is_account && self.pace != Pace::Recorder && self.early_until_us.is_none_or(|until_us| now_us < until_us)
     }
 
     fn sample_period_us_max(&self) -> u64 {
@@ -223,11 +229,12 @@ impl Slot {
             self.due_us = next(at_us, period_us);
             return false;
         }
-        if self.is_afforded() && !bucket.reserve(&mut self.account) && !is_paired {
+        let pays = self.is_afforded() && !self.is_early(now_us);
+        if pays && !bucket.reserve(&mut self.account) && !is_paired {
             self.put_off(now_us);
             return false;
         }
-        if self.is_afforded() {
+        if pays {
             self.account.begin_turn();
         }
         let (cadence_us, gap_us) = (self.cadence_us(role), at_us.saturating_sub(self.given_us));
@@ -355,7 +362,8 @@ impl Schedule {
             let (first, others): (Vec<&ReadCost>, Vec<&ReadCost>) = of_slot.partition(|read| read.is_first);
             let there = first.iter().chain(&others).filter(|read| read.is_there).count();
             let cost_us: u64 = others.iter().map(|read| read.cost_us).sum();
-            if slot.is_early(now_us) {
+            let is_early = slot.is_early(now_us);
+            if is_early {
                 bucket.give_back(cost_us);
             }
             // First readings can cost more than a turn: they cover all processes, a turn only a few. So do first samples, which have all connections and not a
@@ -367,7 +375,7 @@ impl Schedule {
             let turns =
                 if slot.is_sampled() { others.iter().filter(|read| read.is_there).count() as u64 } else { others.len().min(1) as u64 };
             match cost_us.checked_div(turns) {
-                Some(_) if slot.is_afforded() => bucket.settle(&mut slot.account, cost_us),
+                Some(_) if slot.is_afforded() && !is_early => bucket.settle(&mut slot.account, cost_us),
                 Some(turn_us) => slot.account.set_cost(turn_us),
                 None => {}
             }

@@ -1,9 +1,11 @@
 //! Which namespaces and processes matter for a request, as far as they are visible: a pure function over the newest readings.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
-use chokepoint_model::observation::{NetnsId, NetnsView, Observation, Request, SocketAddress, UnixPeer};
+use chokepoint_model::observation::{
+    Listener, ListenerAddress, NetnsId, NetnsView, Observation, OpenFiles, Request, SocketAddress, UnixPeer,
+};
 use chokepoint_model::path::{ArrivalAddress, Endpoint, ListenerRef, Reach, is_asked, is_local};
 
 use super::socket_owners::PidsBySocket;
@@ -24,6 +26,8 @@ pub(super) struct ScoutInput<'a> {
     pub(super) pids_by_socket: &'a PidsBySocket,
     /// The listeners of the view.
     pub(super) reach: &'a Reach<'a>,
+    /// Who started the processes that are read.
+    pub(super) parents: &'a BTreeMap<u32, u32>,
     /// The calls of the view.
     pub(super) calls: &'a Calls,
     /// The calls that lead to a listener; nothing if it is known already that there are some.
@@ -43,6 +47,8 @@ pub(super) struct PathScope {
     pub(super) upstream: bool,
     /// Somebody other than the client calls a listener. The caller may be the first tier.
     pub(super) calls: bool,
+    /// Holders of a listener none of which was seen with a connection: other processes may serve these, as a rule their children (a database's, one for each connection).
+    pub(super) lenders: BTreeSet<u32>,
 }
 
 impl PathScope {
@@ -54,6 +60,7 @@ impl PathScope {
         self.answered |= other.answered;
         self.upstream |= other.upstream;
         self.calls |= other.calls;
+        self.lenders.extend(other.lenders);
     }
 }
 
@@ -80,12 +87,17 @@ pub(super) fn scout(input: &ScoutInput<'_>) -> PathScope {
         let mut configured: Vec<ListenerRef<'_>> = Vec::new();
         for (netns, listener) in &tier {
             scope.netns.insert(*netns);
-            for pid in socket_owners(input, listener.inode) {
+            let mut serving = socket_owners(input, listener.inode);
+            if !calls.are_accepted(*netns, listener, serving.iter().filter_map(|pid| files_of(input.view, *pid))) {
+                scope.lenders.extend(&serving);
+                let children = input.parents.iter().filter(|(_, parent)| serving.contains(parent)).map(|(pid, _)| *pid);
+                serving.extend(children.collect::<Vec<_>>());
+            }
+            for pid in serving {
                 if scope.pids.len() < PIDS_MAX {
                     scope.pids.insert(pid);
                 }
-                let files = input.view.processes.get(&pid).and_then(|process| process.files.last());
-                held.extend(files.into_iter().flat_map(|files| &files.sockets));
+                held.extend(files_of(input.view, pid).into_iter().flat_map(|files| &files.sockets));
                 configured.extend(reach.configured(&[pid], *netns));
             }
         }
@@ -139,6 +151,11 @@ fn socket_owners(input: &ScoutInput<'_>, inode: u64) -> Vec<u32> {
     pids
 }
 
+/// The open files of a process as last read.
+fn files_of(view: &Observation, pid: u32) -> Option<&OpenFiles> {
+    view.processes.get(&pid)?.files.last()
+}
+
 /// A TCP socket: its namespace, its own end and the other one.
 type Connection = (NetnsId, Endpoint, Endpoint);
 
@@ -148,6 +165,8 @@ type Connection = (NetnsId, Endpoint, Endpoint);
 pub(super) struct Calls {
     tcp: HashMap<u64, Connection>,
     unix: HashMap<u64, String>,
+    /// The path at which a unix socket was accepted.
+    accepted: HashMap<u64, String>,
 }
 
 impl Calls {
@@ -162,6 +181,9 @@ impl Calls {
                     // The accepted end has the listener's path. While it waits to be accepted it has no inode.
                     SocketAddress::Unix { path: Some(path), peer: UnixPeer::Inode(peer) } => {
                         calls.unix.insert(*peer, path.clone());
+                        if socket.inode != 0 {
+                            calls.accepted.insert(socket.inode, path.clone());
+                        }
                     }
                     _ => {}
                 }
@@ -189,6 +211,18 @@ impl Calls {
         !self.unix.is_empty() || leading.iter().any(|(_, remote)| !is_target(*remote))
     }
 
+    /// True if one of these files of processes that hold a listener is a connection that was accepted there.
+    fn are_accepted<'f>(&self, netns: NetnsId, listener: &Listener, files: impl Iterator<Item = &'f OpenFiles>) -> bool {
+        let mut held = files.flat_map(|files| &files.sockets);
+        match &listener.address {
+            ListenerAddress::Tcp(_, port) => {
+                let is_accepted = |call: &Connection| call.0 == netns && call.1.1 == *port;
+                held.any(|inode| self.tcp.get(inode).is_some_and(is_accepted))
+            }
+            ListenerAddress::Unix(path) => held.any(|inode| self.accepted.get(inode) == Some(path)),
+        }
+    }
+
     /// The listeners that the holders of these sockets call.
     fn called<'l>(&self, reach: &Reach<'l>, held: &[u64]) -> Vec<ListenerRef<'l>> {
         let calls = held.iter().filter_map(|inode| self.tcp.get(inode)).filter(|call| !is_accepted(reach, call));
@@ -213,7 +247,7 @@ fn is_accepted(reach: &Reach<'_>, (netns, local, remote): &Connection) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use chokepoint_model::observation::{Address, Listener, ListenerAddress, OpenFiles, Socket, TcpState, Translation};
+    use chokepoint_model::observation::{Address, Socket, TcpState, Translation};
     use chokepoint_model::reading::Reading;
 
     const CLIENT: NetnsId = NetnsId(1);
@@ -257,6 +291,10 @@ mod tests {
     }
 
     fn run(view: &Observation, request: &Request, pids_by_socket: &[(u64, &[u32])]) -> PathScope {
+        run_with_parents(view, request, pids_by_socket, &[])
+    }
+
+    fn run_with_parents(view: &Observation, request: &Request, pids_by_socket: &[(u64, &[u32])], parents: &[(u32, u32)]) -> PathScope {
         let pids_by_socket = pids_by_socket.iter().map(|(inode, pids)| (*inode, pids.iter().copied().collect())).collect();
         let (reach, calls) = (Reach::of_newest(view), Calls::of(view));
         let leading = calls.leading(&reach);
@@ -266,6 +304,7 @@ mod tests {
             view,
             pids_by_socket: &pids_by_socket,
             reach: &reach,
+            parents: &parents.iter().copied().collect(),
             calls: &calls,
             leading: Some(&leading),
         };
@@ -290,6 +329,36 @@ mod tests {
         assert_eq!(wanted.pids, BTreeSet::from([10, 20, 21, 30]), "not the observer, not a stranger on the same port");
         assert_eq!(wanted.netns, BTreeSet::from([SERVER, OTHER]));
         assert!(wanted.answered && wanted.upstream && wanted.calls);
+    }
+
+    #[test]
+    fn the_children_of_a_holder_without_connections_may_serve_these_and_lead_on() {
+        let view = |held_by_parent: &[u64]| {
+            let mut view = Observation::default();
+            let sockets = vec![
+                connected(200, ("10.0.0.1", 80), ("10.0.0.9", 9000)),
+                connected(201, ("10.0.0.1", 40_000), ("10.0.0.1", 5432)),
+                socket(401, SocketAddress::Unix { path: Some("/run/db.sock".into()), peer: UnixPeer::Inode(400) }),
+            ];
+            let listeners =
+                vec![tcp("0.0.0.0", 80, 900), tcp("0.0.0.0", 5432, 901), listener(ListenerAddress::Unix("/run/db.sock".into()), 902)];
+            add(&mut view, CLIENT, "10.0.0.1", listeners, sockets);
+            holds(&mut view, 10, held_by_parent);
+            holds(&mut view, 11, &[200, 201]);
+            view
+        };
+        let pids_by_socket: [(u64, &[u32]); 3] = [(900, &[10]), (901, &[20]), (902, &[30])];
+        let parents = [(11, 10), (12, 10), (13, 99)];
+        let apart = run_with_parents(&view(&[900]), &request("10.0.0.1", 80), &pids_by_socket, &parents);
+        assert_eq!((apart.pids, apart.lenders), (BTreeSet::from([10, 11, 12, 20]), BTreeSet::from([10, 20])));
+        let itself = run_with_parents(&view(&[900, 200]), &request("10.0.0.1", 80), &pids_by_socket, &parents);
+        assert_eq!((itself.pids, itself.lenders), (BTreeSet::from([10]), BTreeSet::new()));
+        let at_path = Request { unix: vec!["/run/db.sock".into()], ..request("10.0.0.9", 1) };
+        let mut view = view(&[900]);
+        holds(&mut view, 30, &[902]);
+        assert_eq!(run(&view, &at_path, &pids_by_socket).lenders, BTreeSet::from([30]));
+        holds(&mut view, 30, &[902, 401]);
+        assert_eq!(run(&view, &at_path, &pids_by_socket).lenders, BTreeSet::new());
     }
 
     #[test]

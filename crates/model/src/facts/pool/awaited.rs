@@ -6,19 +6,27 @@ use chokepoint_statistics::wilson;
 
 use super::looks::{are_enough, waits_for_work};
 use super::workers::at_once;
-use super::{MOST, SAMPLES_MIN, identities, worker_pids};
+use super::{MOST, SAMPLES_MIN, worker_pids};
 use crate::facts::Context;
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
 use crate::judge::finding::Evidence;
 use crate::ledger::tenths;
-use crate::observation::{ProcessView, Syscall, ThreadWait, WaitKind};
+use crate::observation::{Identity, ProcessView, Syscall, ThreadWait, WaitKind};
 use crate::output::message::Message;
 
 /// Looks at several processes within this time are one moment.
 const MOMENT_US: u64 = 250_000;
 /// Fewest moments after which a worker holds a lock for good. One of two workers that take turns is found to hold it each of five times once in sixteen times.
 const MOMENTS_MIN: usize = 5;
+
+/// What the one that has a lock waits for while others wait for the lock.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct HolderWait {
+    kind: WaitKind,
+    /// Mean number of threads that wait so.
+    threads: f64,
+}
 
 /// What threads of a tier wait for.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,6 +37,8 @@ pub(crate) struct Awaited {
     /// The process that holds the lock for most of them, with its name: one that is no part of the tier, or that was seen to hold it each time. Workers that take turns
     /// all hold it.
     holder: Option<(u32, Option<String>)>,
+    /// What the one that has the lock waits for meanwhile, as far as it is seen.
+    holder_waits_for: Option<HolderWait>,
     /// Mean number of threads that wait so.
     pub(crate) threads: f64,
     /// True if the main thread of the only process that serves was found so most of the time: an event loop, which holds up all of its requests.
@@ -44,22 +54,34 @@ pub(crate) struct Awaited {
 impl Awaited {
     /// The one thing that most of these `waiting` requests inside a tier wait for, or the lock that costs them much. `None` if no such thing was seen, or too seldom.
     pub(crate) fn of(ctx: &Context<'_>, tier: &Tier, waiting: f64) -> Option<Self> {
-        // A master waits for its workers, and serves nobody.
-        let processes: Vec<&ProcessView> = worker_pids(ctx, tier).iter().filter_map(|pid| ctx.obs.processes.get(pid)).collect();
-        // One that ended and the one that took its place are a single worker: each counts for its part of the looks at one.
-        let looks: usize = processes.iter().map(|process| ctx.in_window(&process.syscall).count()).sum();
-        let workers = at_once(ctx, &identities(ctx, tier)).max(1);
-        let of_one = looks as f64 / workers as f64;
-        let mut tally = Tally::default();
-        for process in &processes {
-            tally.add(ctx, tier, process, of_one);
-        }
+        // A master waits for its workers, and serves nobody. What a database says of its sessions comes before what the process of each shows.
+        let by_workers = Self::of_processes(ctx, tier, worker_pids(ctx, tier), waiting);
+        let awaited = by_workers.or_else(|| Self::of_processes(ctx, tier, &tier.children, waiting))?;
+        let holder_waits_for = awaited.is_lock().then(|| Self::of_holder(ctx, tier)).flatten();
+        Some(Self { holder_waits_for, ..awaited })
+    }
+
+    /// What the one that has a lock waits for: where each process serves one request at a time, what at least one of them waits for, on average, while others wait for the lock.
+    fn of_holder(ctx: &Context<'_>, tier: &Tier) -> Option<HolderWait> {
+        use WaitKind::{Child, Disk, FullPipe, FullSocket, NameServer};
+        let pids = if tier.children.is_empty() { worker_pids(ctx, tier) } else { &tier.children };
+        let (tally, _) = Tally::of(ctx, tier, pids);
+        let is_work = |(kind, counted): &(&WaitKind, &Counted)| {
+            matches!(kind, Disk | FullPipe | FullSocket | NameServer | Child) && counted.threads >= MOST && are_enough(tally.looks)
+        };
+        let most = tally.kinds.iter().filter(is_work).max_by(|a, b| a.1.threads.total_cmp(&b.1.threads));
+        most.filter(|_| !tally.has_threads).map(|(kind, counted)| HolderWait { kind: *kind, threads: counted.threads })
+    }
+
+    /// The same of those of its processes that serve.
+    fn of_processes(ctx: &Context<'_>, tier: &Tier, pids: &[u32], waiting: f64) -> Option<Self> {
+        let (mut tally, workers) = Tally::of(ctx, tier, pids);
         if tally.looks < SAMPLES_MIN {
             return None;
         }
         tally.tell_sleep_from_retries();
-        let Tally { looks, moments, threads, idle, locked, main_serves, has_threads, kinds } = tally;
-        let is_loop = processes.len() == 1 && main_serves;
+        let Tally { processes, looks, moments, threads, idle, locked, main_serves, has_threads, kinds } = tally;
+        let is_loop = processes == 1 && main_serves;
         let mut all: Vec<Self> =
             kinds.into_iter().map(|(kind, counted)| counted.awaited(ctx, kind, (looks, moments.len()), is_loop)).collect();
         // In each of three looks, what takes a fifth of the time is found once in 125 times.
@@ -112,6 +134,12 @@ impl Awaited {
         message.with("held", held).with("holder", name).with("pid", pid.to_string())
     }
 
+    /// The same with what the one that has the lock waits for, for a title.
+    pub(crate) fn chain(&self) -> Message {
+        let Some(waits_for) = &self.holder_waits_for else { return self.what() };
+        Message::new("awaited-meanwhile").with("what", self.what()).with("for", waits_for.kind.word())
+    }
+
     /// True if they sleep for a time of their own.
     pub(crate) fn is_sleep(&self) -> bool {
         self.kind == WaitKind::Timer
@@ -125,8 +153,9 @@ impl Awaited {
     /// The word of what makes it shorter.
     pub(crate) fn class(&self) -> &'static str {
         match self.kind {
-            WaitKind::Transaction => "transaction",
+            WaitKind::Transaction if self.holder_waits_for.is_none() => "transaction",
             _ if self.is_of_names() => "names",
+            _ if self.holder_waits_for.is_some() => "held-up",
             _ if self.is_lock() => "lock",
             _ if self.is_output() => "output",
             _ => "other",
@@ -163,7 +192,16 @@ impl Awaited {
     }
 
     /// What the looks showed.
-    pub(crate) fn proof(&self) -> Evidence {
+    pub(crate) fn proofs(&self) -> Vec<Evidence> {
+        let of_holder = self.holder_waits_for.as_ref().map(|waits_for| {
+            let text =
+                Message::new("evidence-awaited-meanwhile").with("for", waits_for.kind.word()).with("threads", tenths(waits_for.threads));
+            Evidence::new(text, "/proc/PID/task/TID/syscall", Some(tenths(waits_for.threads)))
+        });
+        std::iter::once(self.proof()).chain(of_holder).collect()
+    }
+
+    fn proof(&self) -> Evidence {
         let (of, source) = match self.kind {
             WaitKind::Transaction => ("sessions", "/proc/PID/cmdline"),
             WaitKind::NameQuestion => ("sockets", "/proc/PID/net/udp, /proc/PID/fd"),
@@ -178,6 +216,7 @@ impl Awaited {
 /// The waits of all processes of a tier.
 #[derive(Default)]
 struct Tally {
+    processes: usize,
     looks: usize,
     /// When a process was looked at.
     moments: BTreeSet<u64>,
@@ -209,6 +248,21 @@ struct Counted {
 }
 
 impl Tally {
+    /// The waits of these processes, and how many of them there were at once, at least one.
+    fn of(ctx: &Context<'_>, tier: &Tier, pids: &[u32]) -> (Self, usize) {
+        let processes: Vec<&ProcessView> = pids.iter().filter_map(|pid| ctx.obs.processes.get(pid)).collect();
+        // One that ended and the one that took its place are a single worker: each counts for its part of the looks at one.
+        let looks: usize = processes.iter().map(|process| ctx.in_window(&process.syscall).count()).sum();
+        let identities: Vec<&Identity> = processes.iter().filter_map(|process| process.identity.first()).collect();
+        let workers = at_once(ctx, &identities).max(1);
+        let of_one = looks as f64 / workers as f64;
+        let mut tally = Self { processes: processes.len(), ..Self::default() };
+        for process in &processes {
+            tally.add(ctx, tier, process, of_one);
+        }
+        (tally, workers)
+    }
+
     /// Sleepers beside a lock wait for it only if it goes round among the workers: one that always has it (a file with a process id, a turn at accept(2)) is none that they try for.
     fn tell_sleep_from_retries(&mut self) {
         let goes_round = |counted: &Counted| counted.holders.keys().filter(|(_, is_own)| *is_own).nth(1).is_some();
@@ -290,7 +344,18 @@ impl Counted {
         };
         let holder = self.holders.into_iter().find(holds).map(|((pid, _), _)| named(pid));
         let holds_up = is_loop && self.of_main as f64 >= MOST * looks as f64;
-        Awaited { kind, object, holder, threads, holds_up, looks, seen: self.seen, moments, seen_at: self.moments.len() }
+        Awaited {
+            kind,
+            object,
+            holder,
+            holder_waits_for: None,
+            threads,
+            holds_up,
+            looks,
+            seen: self.seen,
+            moments,
+            seen_at: self.moments.len(),
+        }
     }
 }
 

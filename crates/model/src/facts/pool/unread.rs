@@ -35,11 +35,15 @@ pub(super) fn pool_of_sockets(ctx: &Context<'_>, tier: &Tier, threads: usize, sa
 /// The pool, if about as many requests were read and not answered in nearly every sample while more were there unread. `threads`: those of its processes that do more than
 /// accept. An event loop reads whatever has come before it waits again, so it leaves requests unread only while it computes.
 pub(super) fn pool(ctx: &Context<'_>, tier: &Tier, threads: usize) -> Option<Pool> {
-    let samples = ctx.account()?.served_and_unread(tier);
+    let account = ctx.account()?;
+    let samples = account.served_and_unread(tier);
     let given_up = given_up(ctx, tier);
     let served = |(at_us, served, _): &(u64, f64, f64)| (served + given_up.get(at_us).copied().unwrap_or(0.0)).round() as usize;
     let served = samples.iter().map(served).collect();
-    of_counts(ctx, tier, threads, (served, samples.iter().map(|(.., unread)| unread.round() as u64).collect()))
+    let pool = of_counts(ctx, tier, threads, (served, samples.iter().map(|(.., unread)| unread.round() as u64).collect()))?;
+    // A request would not wait for a thread that is free: those that are not at a request are at a response that does not end.
+    let streaming = account.streaming(tier).round() as usize;
+    Some(Pool { streaming: if pool.workers + streaming <= threads { streaming } else { 0 }, ..pool })
 }
 
 /// The pool of so many requests that were read and not answered, and so many unread ones, in each sample.
@@ -56,6 +60,7 @@ fn of_counts(ctx: &Context<'_>, tier: &Tier, threads: usize, (served, unread): (
         let pool = Pool {
             kind: PoolKind::Threads,
             workers,
+            streaming: 0,
             busy: served.iter().map(|served| *served.min(&workers)).collect(),
             ended: Vec::new(),
             waiting,

@@ -27,11 +27,12 @@ const ROUND_US: u64 = SECOND_US / 10;
 const ENDED_US: u64 = 2 * SECOND_US;
 
 /// The processes of a tier that serve. A parent with connections of its own, none of whose children were seen with one, serves, and these children work for it: a process pool
-/// (`multiprocessing`, `child_process.fork`), which has the listener open because it began as a copy of its parent, as a prefork server's workers do. Else a parent serves
-/// nobody and its children do.
+/// (`multiprocessing`, `child_process.fork`), which has the listener open because it began as a copy of its parent, as a prefork server's workers do. A parent that serves
+/// beside its children (uWSGI without a master) is one of the workers. Else a parent serves nobody and its children do.
 pub(in crate::facts) fn serving(ctx: &Context<'_>, tier: &Tier) -> Vec<u32> {
-    let mut serving: Vec<u32> = tier.pids.iter().copied().filter(|pid| identity(ctx, *pid).is_some()).collect();
-    let starters = starters(ctx.obs, &tier.pids);
+    let is_holder = |pid: &u32| !tier.children.contains(pid) && identity(ctx, *pid).is_some();
+    let mut serving: Vec<u32> = tier.pids.iter().copied().filter(is_holder).collect();
+    let starters = starters(ctx.obs, &serving);
     if starters.is_empty() {
         return serving;
     }
@@ -39,8 +40,12 @@ pub(in crate::facts) fn serving(ctx: &Context<'_>, tier: &Tier) -> Vec<u32> {
     let children = |starter: u32| serving.iter().copied().filter(move |pid| parent(ctx, *pid) == Some(starter));
     let mut others: BTreeSet<u32> = BTreeSet::new();
     for starter in starters {
-        let serves_alone = seen.serves(starter) && !children(starter).any(|child| seen.serves(child));
-        if serves_alone { others.extend(children(starter)) } else { others.extend([starter]) }
+        let (itself, some_child) = (seen.serves(starter), children(starter).any(|child| seen.serves(child)));
+        match (itself, some_child) {
+            (true, true) => {}
+            (true, false) => others.extend(children(starter)),
+            (false, _) => others.extend([starter]),
+        }
     }
     serving.retain(|pid| !others.contains(pid));
     serving

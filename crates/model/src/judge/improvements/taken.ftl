@@ -27,7 +27,7 @@ evidence-cores-taken-realtime = { $name } has real-time priority ({ $policy }, {
 evidence-cores-taken-stolen = { $stolen } cores were given to other guests (steal).
 evidence-cores-taken-bound = With these cores the servers would run at most { $times } times as much.
 
-remedy-give-cores-back-text = Give { $tier } its cores back: end or pause the other program, or run it later or on another host. Or lower its priority: the commands do that until it ends.
+remedy-give-cores-back-text = Give { $tier } its cores back: end or pause the other program, or run it later or on another host. Or lower its priority until it ends (nice, chrt): --verbose shows the commands, with the way back.
 remedy-give-cores-back-text-stolen = Ask the provider for cores of its own, or move { $tier } to another machine.
 remedy-give-cores-back-risk = The other program takes longer. If somebody waits for it, ask first.
 remedy-give-cores-back-unit = Priority among the services (systemd, cgroup v2):

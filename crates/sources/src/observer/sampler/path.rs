@@ -22,7 +22,7 @@ impl Sampler {
     pub(super) fn find_paths(&mut self) -> Result<(), ObserveError> {
         let until_us = self.shared.clock.now_us() + SEARCH_MAX_US;
         for _ in 0..TURNS_MAX {
-            if !self.look()? {
+            if !self.look()? && !self.add_children() {
                 return Ok(());
             }
             let left_us = until_us.saturating_sub(self.shared.clock.now_us());
@@ -54,6 +54,7 @@ impl Sampler {
         self.path.answered |= wanted.answered;
         self.path.upstream |= wanted.upstream;
         self.path.calls |= wanted.calls;
+        self.parents.lend(wanted.lenders);
         let mut fresh = false;
         for id in wanted.netns {
             if self.path.netns.insert(id) {
@@ -86,7 +87,17 @@ impl Sampler {
         let mut wanted = PathScope::default();
         for request in self.requests().take_while(|_| !self.shared.stop.is_set()) {
             let (own_pid, pids_by_socket) = (std::process::id(), &self.pids_by_socket);
-            let input = ScoutInput { request, own_pid, view, pids_by_socket, reach: &reach, calls: &self.calls, leading: leading.as_ref() };
+            let parents = self.parents.of();
+            let input = ScoutInput {
+                request,
+                own_pid,
+                view,
+                pids_by_socket,
+                reach: &reach,
+                parents,
+                calls: &self.calls,
+                leading: leading.as_ref(),
+            };
             wanted.join(scout(&input));
         }
         wanted

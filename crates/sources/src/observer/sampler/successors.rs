@@ -1,5 +1,5 @@
-//! The processes that take the place of those that ended. A server that loses its workers starts others, and the search for the holders of its listeners, which walks the
-//! descriptors of all processes, may come back to them only after seconds.
+//! Children of processes of the path that are read without having been found at a listener: those that take the place of others that ended, since the search for the holders of
+//! listeners, which walks the descriptors of all processes, may come back to them only after seconds; and those that serve what their parent accepted, which hold no listener.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,6 +12,8 @@ use crate::assemble::place;
 
 /// Most processes to add at once for one that lost some. Another user may start any number of them.
 const ADDED_MAX: usize = 64;
+/// Most children to read at a time that serve the connections of one process. What these do, the others do as well.
+const SERVING_MAX: usize = 64;
 
 /// Who started the processes of the path.
 #[derive(Debug, Default)]
@@ -19,6 +21,8 @@ pub(super) struct Parents {
     of: BTreeMap<u32, u32>,
     /// Those of which a child ended since its place was last looked for.
     bereft: BTreeSet<u32>,
+    /// Those whose connections others may serve, as a rule their children.
+    lenders: BTreeSet<u32>,
 }
 
 impl Parents {
@@ -30,31 +34,61 @@ impl Parents {
         self.of.extend(parent.map(|parent| (pid, parent)));
     }
 
+    /// The connections of these processes' listeners may be served by others.
+    pub(super) fn lend(&mut self, lenders: BTreeSet<u32>) {
+        self.lenders = lenders;
+    }
+
     /// Forgets who started processes that are no longer read.
     pub(super) fn retain(&mut self, pids: &BTreeSet<u32>) {
         self.of.retain(|pid, _| pids.contains(pid));
     }
 
+    /// Who started each of the processes.
+    pub(super) fn of(&self) -> &BTreeMap<u32, u32> {
+        &self.of
+    }
+
     /// This process ended.
     pub(super) fn lose(&mut self, pid: u32) {
         self.bereft.extend(self.of.remove(&pid));
+        self.lenders.remove(&pid);
+    }
+
+    /// How many children of this process are read.
+    fn children_of(&self, parent: u32) -> usize {
+        self.of.values().filter(|of| **of == parent).count()
     }
 }
 
 impl Sampler {
-    /// Reads the children of those processes of the path of whose children some ended, the youngest first: others may have been dead when they were searched. A child that
-    /// serves nothing is no worker of any tier.
-    pub(super) fn add_successors(&mut self) {
+    /// Reads the children of those processes of the path of whose children some ended, the youngest first: others may have been dead when they were searched. And some of those that
+    /// serve the connections of a process of the path, the eldest first: a database's, one for each connection. A child that serves nothing is no worker of any tier. True if
+    /// there are new ones.
+    pub(super) fn add_children(&mut self) -> bool {
+        let before = self.path.pids.len();
         for parent in std::mem::take(&mut self.parents.bereft) {
-            if !self.path.pids.contains(&parent) {
-                continue;
-            }
-            let children = self.shared.root.children(parent).unwrap_or_default();
-            let new: Vec<u32> = children.into_iter().rev().filter(|pid| !self.path.pids.contains(pid)).take(ADDED_MAX).collect();
-            for pid in new {
-                if self.path.pids.len() < PIDS_MAX && self.path.pids.insert(pid) {
-                    self.add_scope(Scope::Host, Scope::Process(pid));
-                }
+            let children = self.unread_children(parent);
+            self.read_all(children.into_iter().rev().take(ADDED_MAX));
+        }
+        for parent in self.parents.lenders.clone() {
+            let left = SERVING_MAX.saturating_sub(self.parents.children_of(parent));
+            let children = if left > 0 { self.unread_children(parent) } else { Vec::new() };
+            self.read_all(children.into_iter().take(left));
+        }
+        self.path.pids.len() > before
+    }
+
+    fn unread_children(&self, parent: u32) -> Vec<u32> {
+        let is_followed = self.path.pids.contains(&parent);
+        let children = if is_followed { self.shared.root.children(parent).unwrap_or_default() } else { Vec::new() };
+        children.into_iter().filter(|pid| !self.path.pids.contains(pid)).collect()
+    }
+
+    fn read_all(&mut self, pids: impl Iterator<Item = u32>) {
+        for pid in pids {
+            if self.path.pids.len() < PIDS_MAX && self.path.pids.insert(pid) {
+                self.add_scope(Scope::Host, Scope::Process(pid));
             }
         }
     }
@@ -97,17 +131,23 @@ mod live {
         assert!(entries.iter().any(|entry| matches!(entry.outcome, Outcome::Ok(_))), "{entries:?}");
         sampler.parents.note(first, &entries);
         sampler.path.pids.extend([parent.id(), first]);
-        sampler.add_successors();
+        sampler.add_children();
         assert!(!sampler.path.pids.contains(&second), "nothing ended");
         sampler.parents.lose(first);
-        sampler.add_successors();
+        sampler.add_children();
         let found = sampler.path.pids.contains(&second);
+        // Of a process whose connections others serve all children are read.
+        sampler.path.pids.remove(&second);
+        sampler.parents.lend([parent.id()].into());
+        sampler.add_children();
+        let is_read = sampler.path.pids.contains(&second);
+        sampler.parents.lend(BTreeSet::new());
         // Of another's child nothing is read.
         sampler.path.pids.remove(&second);
         sampler.path.pids.remove(&parent.id());
         sampler.parents.note(first, &entries);
         sampler.parents.lose(first);
-        sampler.add_successors();
+        sampler.add_children();
         let of_stranger = sampler.path.pids.contains(&second);
         for pid in [first, second] {
             let _ = Command::new("kill").arg(pid.to_string()).status();
@@ -117,6 +157,6 @@ mod live {
             eprintln!("skipped: this kernel lists no children");
             return;
         }
-        assert_eq!((found, of_stranger), (true, false));
+        assert_eq!((found, is_read, of_stranger), (true, true, false));
     }
 }

@@ -271,6 +271,21 @@ fn the_first_seconds_of_watching_have_enough_samples_whatever_the_others_cost() 
 }
 
 #[test]
+fn what_processes_wait_for_is_looked_at_while_a_load_lasts_whatever_the_others_cost() {
+    for (waits_us, others_us, least) in [(1_000, 60_000, 9), (5_000, 60_000, 9), (20_000, 60_000, 2), (200_000, 20_000, 0)] {
+        let readings = watched(10, PATH, |name| match name {
+            WAITS => waits_us,
+            _ if AFFORDED.contains(&name) => others_us,
+            _ => few(name),
+        });
+        let looks = readings.count(WAITS);
+        assert!(looks >= least, "{waits_us} {others_us}: {:?}", readings.times(WAITS));
+        let part = (looks as u64).saturating_sub(1) * waits_us * LOADED_PART * WAITS_PART;
+        assert!(part <= 10 * SECOND_US, "{waits_us}: {looks}");
+    }
+}
+
+#[test]
 fn a_minute_of_watching_costs_little_more_than_one_of_a_load_and_an_hour_no_more() {
     let cost_us = |_: Scope, name: &str| if name == "requests" { 40_000 } else { many(name) };
     let paths = [(Scope::Netns(1), PATH)];

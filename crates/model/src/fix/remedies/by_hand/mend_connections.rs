@@ -6,6 +6,7 @@ use crate::facts::suffered::takers::Taker;
 use crate::facts::suffered::undelivered::Undelivered;
 use crate::fix::change::Activation;
 use crate::fix::remedies::definition::{Advice, AdviceDef};
+use crate::fix::steps::read_in_netns;
 use crate::judge::id::FindingId;
 use crate::judge::station::StationReading;
 use crate::observation::{FilterRule, NetnsId};
@@ -34,7 +35,11 @@ pub(in crate::fix::remedies) const LET_PACKETS_PASS: AdviceDef = AdviceDef {
             Some(rule) => {
                 let id = if rule.handle == 0 { "remedy-let-packets-pass-text-policy" } else { "remedy-let-packets-pass-text-rule" };
                 let chain = format!("{} {} {}", rule.family, rule.table, rule.chain);
-                Message::new(id).with("rule", rule.name()).with("says", rule.text.as_str()).with("chain", chain)
+                // Where no shell of the host gets into the namespace, the text names it.
+                let there = |command: String| placed.at.netns.and_then(|netns| read_in_netns(ctx, netns, &command)).unwrap_or(command);
+                let text = Message::new(id).with("list", there(format!("nft -a list chain {chain}")));
+                let text = text.with("delete", there(format!("nft delete rule {}", rule.name())));
+                text.with("rule", rule.name()).with("says", rule.text.as_str()).with("chain", chain)
             }
             None => Message::new("remedy-let-packets-pass-text"),
         };

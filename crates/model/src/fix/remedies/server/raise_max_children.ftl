@@ -20,6 +20,7 @@ sum-workers-share-own = { $taken } workers use { $share } % of the cores, so { $
 sum-workers-share = with { $taken } workers { $share } % of the cores are used, so { $workers } fill them
 sum-workers-clients = { $clients } clients ask at once
 sum-workers-standing = { $taken } requests were in service at once and { $waiting } waited
+sum-workers-streaming = { $sum }; { $streaming } more hold responses that do not end
 sum-workers-memory = as many as there is memory for
 sum-workers-most = as many as are ever proposed at once
 sum-workers-unknown = how many are needed is not known, so twice as many, and then measure again

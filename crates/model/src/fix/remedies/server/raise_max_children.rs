@@ -59,8 +59,18 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
         true => "remedy-raise-max-children-text-other",
         false => "remedy-raise-max-children-text",
     };
-    let text = Message::new(text).with("from", from).with("to", to).with("tier", tier.name.as_str()).with("unit", placed.unit);
-    let text = text.with("sum", ctx.text(size.demand.sum)).with("setting", setting(ctx, tier, to));
+    let streaming = Pool::of(ctx, tier).map_or(0, |pool| pool.streaming) as u32;
+    let sum = ctx.text(size.demand.sum);
+    let sum = match streaming {
+        0 => sum,
+        _ => ctx.text(Message::new("sum-workers-streaming").with("sum", sum).with("streaming", streaming)),
+    };
+    let text = Message::new(text)
+        .with("from", from + streaming)
+        .with("to", to + streaming)
+        .with("tier", tier.name.as_str())
+        .with("unit", placed.unit);
+    let text = text.with("sum", sum).with("setting", setting(ctx, tier, to + streaming));
     let text = text.with("upstream", behind.unwrap_or_default()).with("more", to.saturating_sub(from));
     let text = common.iter().fold(text, |text, most| text.with("common", most.value).with("where", most.origin.to_string()));
     Some(Proposal {

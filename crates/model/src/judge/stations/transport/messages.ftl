@@ -7,7 +7,7 @@ state-transport-again = { $netns } sent { $segments } TCP segments; { $lost } we
 
 finding-packets-filtered-title = a packet filter of { $netns } drops or rejects packets of the path: { $taken } in { $seconds } s
 finding-packets-filtered-title-rule = a rule of the packet filter of { $netns } drops or rejects packets of the path: { $rule }, { $taken } packets in { $seconds } s
-finding-packets-filtered-explanation = They reached { $netns } or were sent there, and netfilter let them go no further: no queue, table or route of the kernel counts them. That is a rule of nftables or iptables (a list, a limit of rate or connections, a random part). A sender whose packet is dropped waits and sends it again: a SYN after a second, then two, then four. A rejected client gets nothing.
+finding-packets-filtered-explanation = They reached { $netns } or were sent there, and netfilter let them go no further: no queue, table or route of the kernel counts them. That is a rule of nftables or iptables (a list, a limit of rate or connections, a random part). A sender whose packet is dropped waits and sends it again: a SYN after a second, then two, then four. One whose packet is rejected is told so, and gives up or fails over.
 
 finding-packet-loss-title = { $share } % of the TCP segments that { $netns } sends are lost on the way
 finding-packet-loss-explanation = Packets that { $netns } sends do not arrive, although no server's queue is full and no link on this host is at its rate. If no later packet reveals the gap, TCP sends the lost one again only after a timeout (at least 200 ms) or a tail loss probe. The request waits for that while the cores are idle.

@@ -55,6 +55,12 @@ awaited-retried-lock = { $is_known ->
 }
 awaited-semaphore = a semaphore (semop)
 awaited-shared-lock = a lock in memory that processes share (futex)
+awaited-meanwhile = { $what }, while one of them waits for { $for ->
+    [disk] the disk
+    [name-server] a name server
+    [child] a process that it starts
+   *[output] whoever reads its output
+}
 awaited-disk = { $is_known ->
     [yes] the disk ({ $object })
    *[no] the disk (several files)
@@ -78,6 +84,12 @@ awaited-transaction = { $is_known ->
     [yes] a lock that another transaction has ({ $object })
    *[no] a lock that another transaction has
 }
+evidence-awaited-meanwhile = { $threads } of its processes, on average, waited meanwhile for { $for ->
+    [disk] the disk
+    [name-server] a name server
+    [child] a process that they started
+   *[output] whoever reads their output
+}: most likely the one that has the lock.
 evidence-awaited = { $of ->
     [sockets] { $seen } of { $looks } looks at its processes found connected sockets that ask { $what }: { $threads } on average.
     [sessions] { $seen } of { $looks } looks at its processes found sessions that wait for { $what }: { $threads } on average.
@@ -108,7 +120,7 @@ finding-answers-errors-explanation-header = { $tier } reads the header of a resp
 finding-answers-errors-explanation-none-live = All servers that { $tier } may ask are out: marked as down, or taken out for a while after failures (nginx: after max_fails = 1 failure for fail_timeout = 10 s, unless set otherwise). Meanwhile it answers without asking anybody, however well they do. What failed before stands in its log as well.
 finding-answers-errors-explanation-logged = { $tier } makes these responses itself, and its error log says why.
 finding-answers-errors-explanation = { $behind ->
-    [answers] { $tier } makes these responses itself: the servers behind it answered otherwise. It may have had no server to ask, reached its own limit of connections to them, or waited too long. Its error log says which.
+    [answers] { $tier } makes these responses itself: the servers behind it answered otherwise. It may have had no server to ask, reached its own limit of connections to them, or waited too long. Its log, if it keeps one, says which.
     [unread] { $tier } sends these responses. The servers behind it were not seen to send any over plain HTTP, so whether one of them is why cannot be seen from outside. The log of { $tier } says it.
    *[nobody] { $tier } makes these responses itself: no server behind it was seen that could. Its own log says why.
 }

@@ -161,8 +161,8 @@ fn finding(ctx: &Context<'_>, inside: &Inside, shown: &WaitEvidence) -> Finding 
     Finding {
         confidence,
         lost_time: Some(((inside.mean.value - alone) / under_way).clamp(0.0, 1.0)),
-        title: args(title),
-        evidence: awaited.iter().map(Awaited::proof).chain(proofs(ctx, inside, shown)).collect(),
+        title: awaited.iter().fold(args(title), |title, awaited| title.with("what", awaited.chain())),
+        evidence: awaited.iter().flat_map(Awaited::proofs).chain(proofs(ctx, inside, shown)).collect(),
         explanation: vec![args(explanation)],
         ..STATION.finding(FindingId::WAITS_INSIDE, tier, Location::in_netns(tier.netns))
     }

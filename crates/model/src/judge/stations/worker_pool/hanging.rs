@@ -39,7 +39,7 @@ pub(super) fn of(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Option<Finding>
         // A worker that has done its number of requests ends as well, and may have waited in the last one.
         confidence: Confidence::Medium,
         title,
-        evidence: evidence.into_iter().chain(awaited.iter().map(Awaited::proof)).collect(),
+        evidence: evidence.into_iter().chain(awaited.iter().flat_map(Awaited::proofs)).collect(),
         explanation: vec![args("finding-requests-hang-explanation")],
         ..STATION.finding(FindingId::REQUESTS_HANG, tier, Location::in_netns(tier.netns))
     })

@@ -33,7 +33,15 @@ finding-worker-pool-exhausted-title-for = { $kind ->
     }
 }
 awaited-server = { $name }
+finding-worker-pool-exhausted-title-streaming = { $streaming } of the { $all } threads of { $tier } hold responses that do not end, and the { $workers } others are taken
+finding-worker-pool-exhausted-streaming = A thread that sends a response which does not end (events, a stream, a long poll) serves nothing else until its client leaves. More such clients take the other threads as well. Let a server hold these connections that spends no thread on each (an event loop), or give them threads of their own.
+evidence-worker-pool-streaming = { $threads } connections of { $tier } carried responses that went on without being asked for again, while { $tier } left other requests unread: each holds a thread.
 finding-worker-pool-exhausted-title = { $kind ->
+    [readers] { $workers ->
+        [1] the one worker of { $tier } is taken, most of the time by a response that is read slowly
+        [2] both workers of { $tier } are taken, most of the time by responses that are read slowly
+       *[other] all { $workers } workers of { $tier } are taken, most of them by responses that are read slowly
+    }
     [unread] { $workers ->
         [1] the one thread of { $tier } that serves requests is taken, and does not compute but waits
         [2] both threads of { $tier } that serve requests are taken, and they do not compute but wait
@@ -61,6 +69,7 @@ finding-worker-pool-exhausted-title = { $kind ->
     }
 }
 finding-worker-pool-exhausted-explanation = { $kind ->
+    [readers] Each worker of { $tier } serves one connection at a time, and keeps it until the response has left. Most of them hold responses that wait in the socket for their clients, or for the network to these. Meanwhile more connections wait for a worker. A proxy before { $tier } that takes each response whole (nginx: proxy_buffering, on by default) frees the worker at once; a server that holds connections without a worker for each (an event loop) needs none for them.
     [unread] { $tier } accepts every connection, but a request waits unread until a thread is free. At most { $workers } requests were in service at once while more waited, so that is the number of serving threads. They did not keep their cores busy: they wait for a disk, another server, a lock or a timer. More threads let more requests wait in parallel. If they wait for a shared resource that is at its limit, such as a database, more threads only move the wait there.
     [unread-compute] { $tier } accepts every connection, but a request waits unread until a thread is free. At most { $workers } requests were in service at once while more waited, so that is the number of serving threads. They were running most of the time, several at once, while cores on which more threads could run were idle.
     [threads-compute] Each of these threads of { $tier } serves one connection at a time. At most { $workers } connections were in service at once while more waited in the accept queue, so that is the number of serving threads. They were running most of the time, several at once, while cores on which more threads could run were idle.

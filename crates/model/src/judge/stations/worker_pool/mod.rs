@@ -13,7 +13,9 @@ use crate::facts::ceiling::ceiling_between;
 use crate::facts::path::Tier;
 use crate::facts::pool::awaited::Awaited;
 use crate::facts::pool::workers::ended_proof;
-use crate::facts::pool::{EndsAwaited, IdleEvidence, IdleHeld, Pool, PoolKind, Service, configured, exhausted, held_s, loops, process_max};
+use crate::facts::pool::{
+    EndsAwaited, IdleEvidence, IdleHeld, MOST, Pool, PoolKind, Service, configured, exhausted, held_s, looks, loops, process_max,
+};
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::graph::{Attribution, CouplingDef, Relation};
 use crate::judge::id::FindingId;
@@ -23,7 +25,7 @@ use crate::judge::station::{StationDef, StationReading};
 use crate::ledger::tenths;
 use crate::observation::{PhpFpmPool, ServerStatus};
 use crate::output::message::Message;
-use crate::output::report::{Ceiling, Confidence, StationKind, StationState};
+use crate::output::report::{Ceiling, Confidence, LedgerPlaceKind, StationKind, StationState};
 
 use blocked::Blocked;
 pub(crate) use blocked::{room_unknown, untold as room_untold, waited_for, waits_at};
@@ -165,7 +167,8 @@ fn finding(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &IdleEvidence) -> 
         (PoolKind::Processes, IdleEvidence::Beside(_)) => "compute",
         (PoolKind::Processes, IdleEvidence::Workers(_) | IdleEvidence::Cores(_) | IdleEvidence::Left) => "wait",
     };
-    let awaited = Awaited::of(ctx, tier, pool.busy_mean());
+    let kind = if kind == "wait" && send_to_slow_readers(ctx, tier, pool) { "readers" } else { kind };
+    let awaited = Awaited::of(ctx, tier, pool.busy_mean()).filter(|_| kind != "readers");
     let because = awaited
         .iter()
         .map(|awaited| Message::new("finding-worker-pool-exhausted-awaited").with("what", awaited.what()).with("unit", pool.unit()));
@@ -174,7 +177,7 @@ fn finding(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &IdleEvidence) -> 
     let (upstream, number) = behind.as_ref().map_or(("", 0.0), |(upstream, number)| (upstream.as_str(), *number));
     let args = |id: &'static str| {
         let message = Message::new(id).with("tier", tier.name.as_str()).with("workers", pool.workers as f64).with("kind", kind);
-        message.with("upstream", upstream).with("number", tenths(number))
+        message.with("upstream", upstream).with("number", tenths(number)).with("streaming", pool.streaming as f64)
     };
     Finding {
         confidence: match idle {
@@ -185,16 +188,29 @@ fn finding(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &IdleEvidence) -> 
             IdleEvidence::Cores(_) => Confidence::Low,
         },
         title: match waits_for {
+            _ if pool.streaming > 0 => {
+                args("finding-worker-pool-exhausted-title-streaming").with("all", (pool.workers + pool.streaming) as f64)
+            }
             Some(what) if matches!(kind, "wait" | "unread") => args("finding-worker-pool-exhausted-title-for").with("what", what),
             _ => args("finding-worker-pool-exhausted-title"),
         },
-        evidence: awaited.iter().map(Awaited::proof).chain(proofs(ctx, tier, pool, idle)).collect(),
+        evidence: awaited.iter().flat_map(Awaited::proofs).chain(proofs(ctx, tier, pool, idle)).collect(),
         explanation: std::iter::once(args("finding-worker-pool-exhausted-explanation"))
+            .chain((pool.streaming > 0).then(|| args("finding-worker-pool-exhausted-streaming")))
             .chain(because)
-            .chain(untold(ctx, tier, pool, idle))
+            .chain(untold(ctx, tier, pool, idle).filter(|_| kind != "readers"))
             .collect(),
         ..STATION.finding(FindingId::POOL_EXHAUSTED, tier, Location::in_netns(tier.netns))
     }
+}
+
+/// True if most of the workers wait at their clients' connections for responses to leave, which these, or the network to them, take slowly. A response that leaves while its worker does
+/// something else holds none.
+fn send_to_slow_readers(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> bool {
+    let leaving = ctx.account().map_or(0.0, |account| account.at_places(tier.id.0, |place| place == LedgerPlaceKind::Sending));
+    let looks = looks::at_busy(ctx, tier);
+    let at_clients = looks.iter().filter(|peer| **peer == Some(looks::Peer::Client)).count();
+    leaving >= MOST * pool.busy_mean() && at_clients as f64 > MOST * looks.len() as f64
 }
 
 /// True if the workers may wait for each other: watching does not tell.
@@ -217,6 +233,10 @@ fn proofs(ctx: &Context<'_>, tier: &Tier, pool: &Pool, idle: &IdleEvidence) -> V
         .with("full", pool.busy.iter().filter(|busy| **busy >= pool.workers).count() as f64)
         .with("samples", pool.busy.len() as f64);
     let mut proofs = vec![Evidence::new(busy, format!("sock_diag, /proc/PID ({netns})"), Some(pool.busy_mean()))];
+    if pool.streaming > 0 {
+        let text = Message::new("evidence-worker-pool-streaming").with("threads", pool.streaming as f64).with("tier", tier.name.as_str());
+        proofs.insert(0, Evidence::new(text, "sock_diag struct tcp_info", Some(pool.streaming as f64)));
+    }
     proofs.extend(pool.reached.as_ref().map(|logged| logged.proof()));
     proofs.extend(ended_proof(ctx, tier));
     for configured in configured(ctx, tier) {

@@ -41,7 +41,7 @@ fn by_fault(tier: &Tier, pool: &Pool, awaited: &Awaited) -> Finding {
     Finding {
         confidence: Confidence::High,
         title: args("finding-workers-wait-for-each-other-title-lock"),
-        evidence: vec![awaited.proof(), Evidence::new(taken, "sock_diag", Some(tenths(pool.busy_mean())))],
+        evidence: awaited.proofs().into_iter().chain([Evidence::new(taken, "sock_diag", Some(tenths(pool.busy_mean())))]).collect(),
         explanation: vec![args("finding-workers-wait-for-each-other-explanation-lock")],
         ..STATION.finding(FindingId::POOL_TAKES_TURNS, tier, Location::in_netns(tier.netns))
     }
@@ -102,7 +102,7 @@ fn finding(ctx: &Context<'_>, tier: &Tier, pool: &Pool, held: &TakingTurns) -> F
             Evidence::new(args("evidence-each-other-inside"), sockets, Some(tenths(held.waiting))),
         ]
         .into_iter()
-        .chain(awaited.iter().map(Awaited::proof))
+        .chain(awaited.iter().flat_map(Awaited::proofs))
         .collect(),
         explanation: vec![args(explanation)],
         ..STATION.finding(FindingId::POOL_TAKES_TURNS, tier, Location::in_netns(tier.netns))

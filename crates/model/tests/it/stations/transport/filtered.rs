@@ -184,7 +184,7 @@ fn the_rule_that_counts_the_packets_is_named() {
         "a rule of the packet filter of server drops or rejects packets of the path: inet fw in handle 4, 120 packets in 10 s"
     );
     let advice = &found.findings[0].remedies[0].text;
-    assert!(advice.contains("\"nft delete rule inet fw in handle 4\""), "{advice}");
+    assert!(advice.contains("\"ip netns exec server nft delete rule inet fw in handle 4\""), "{advice}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! Deterministic: observations made up by the tests.
 
-use chokepoint_model::observation::{CpuUse, Sessions, Syscall, ThreadCalls, ThreadTimes, ThreadWait, WaitKind};
+use chokepoint_model::observation::{CpuUse, Sessions, Socket, SocketAddress, Syscall, ThreadCalls, ThreadTimes, ThreadWait, WaitKind};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::Verdict;
 
@@ -209,4 +209,52 @@ fn sessions_that_wait_for_another_transaction_are_a_cause_where_they_are_many() 
     for (waiting, idle) in [(2, 60), (0, 0), (0, 90)] {
         assert!(!is_choked(&sessions(waiting, idle)), "{waiting} {idle}");
     }
+}
+
+/// A database with a process for each of twenty sessions, which hold no listener: at so many of ten looks a process waits for a lock that they share, but for the first, which waits for
+/// this.
+fn sessions_at(share: f64, first: Option<WaitKind>) -> chokepoint_model::report::Diagnosis {
+    let mut obs = under_load(200_000, &|_| at_random(100, 1_000));
+    pool::process(&mut obs, 42, 1, "postgres", &[100]);
+    let mut connections = Vec::new();
+    for n in 0..20_u32 {
+        let (pid, inode) = (43 + n, 5_000 + u64::from(n));
+        pool::process(&mut obs, pid, 42, "postgres", &[inode]);
+        let address = SocketAddress::Tcp { local: (ip(SERVER_IP), 80), remote: (ip("10.0.0.1"), 30_000 + n as u16) };
+        let state = chokepoint_model::observation::TcpState::Established;
+        connections.push(Socket { address, state, inode, uid: None, receive_queue: 0, send_queue: 0, wait: None });
+        for look in 0..10_u64 {
+            let kind = match first {
+                Some(kind) if n == 0 => Some(kind),
+                _ => ((look as f64) < 10.0 * share).then_some(WaitKind::SharedLock),
+            };
+            let waits = kind.map(|kind| ThreadWait { kind, is_main: true, threads: 1, other: None, object: None });
+            let call = Syscall { call: Some("futex".to_owned()), waits: waits.into_iter().collect(), ..Syscall::default() };
+            obs.processes.get_mut(&pid).unwrap().syscall.push(2_000_000 + look * 900_000, Reading::Ok(call));
+        }
+    }
+    obs.netns.get_mut(&SERVER).unwrap().sockets.push(5_000_000, Reading::Ok(connections));
+    told(&obs)
+}
+
+#[test]
+fn what_the_processes_of_sessions_wait_for_is_named_with_what_the_holder_of_their_lock_waits_for() {
+    let title = |diagnosis: &chokepoint_model::report::Diagnosis| {
+        diagnosis.findings.first().map(|finding| finding.title.clone()).unwrap_or_default()
+    };
+    let lock = "for a lock in memory that processes share (futex)";
+    let held = sessions_at(1.0, Some(WaitKind::Disk));
+    assert!(is_choked(&held) && title(&held).ends_with(&format!("{lock}, while one of them waits for the disk")), "{}", held.summary);
+    assert!(
+        held.findings[0]
+            .evidence
+            .iter()
+            .any(|evidence| evidence.text.starts_with("1 of its processes, on average, waited meanwhile for the disk"))
+    );
+    // What the holder does is not seen, or it computes.
+    for first in [None, Some(WaitKind::Timer)] {
+        let open = sessions_at(0.9, first);
+        assert!(is_choked(&open) && title(&open).ends_with(lock), "{first:?}: {}", open.summary);
+    }
+    assert!(!title(&sessions_at(0.1, None)).contains("futex"), "hardly anybody waits");
 }
