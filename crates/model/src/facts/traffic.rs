@@ -87,9 +87,6 @@ fn watched(ctx: &Context<'_>) -> Option<LoadReport> {
     })
 }
 
-/// Where statuses on the wire are counted ([`Statuses::source`]).
-const PACKETS: &str = "packets";
-
 /// Statuses of the first tier's responses, all or a sample of them.
 pub(crate) struct Statuses {
     /// Responses by status.
@@ -115,14 +112,14 @@ impl Statuses {
         }
         let first = ctx.path.tiers.first().filter(|first| !serves_others(ctx, first) || has_own_listener(ctx, first))?;
         let seen = Answered::of(ctx, first)?;
-        Some(Self { requests: seen.all(), seconds: seen.seconds, by_status: seen.by_status, source: PACKETS })
+        Some(Self { requests: seen.all(), seconds: seen.seconds, by_status: seen.by_status, source: "packets" })
     }
 
     /// Statuses of watched responses on connections older than the observation, where nothing else tells: they look like responses, and may be pieces of one that quotes them.
     pub(crate) fn perhaps(ctx: &Context<'_>) -> Option<Self> {
         let first = ctx.path.tiers.first().filter(|_| Self::of(ctx).is_none())?;
         let seen = Answered::perhaps(ctx, first)?;
-        Some(Self { requests: seen.all(), seconds: seen.seconds, by_status: seen.by_status, source: PACKETS })
+        Some(Self { requests: seen.all(), seconds: seen.seconds, by_status: seen.by_status, source: "packets" })
     }
 
     /// Answers with a server error. Client errors, such as a missing page, are no failure of the server.

@@ -6,7 +6,8 @@ use crate::facts::cores::{CoreGroup, QUICK_TIMES, limiting, other_tenants, other
 use crate::facts::harm::{Cost, NOISE_SHARE};
 use crate::facts::owner::Owner;
 use crate::facts::path::{self, Tier};
-use crate::facts::pool::supposes_no_waits;
+use crate::facts::pool::awaited::Awaited;
+use crate::facts::pool::{MOST, supposes_no_waits};
 use crate::facts::suffered::others;
 use crate::facts::suffered::{self, WAKES_US};
 use crate::facts::traffic::{self, Statuses};
@@ -117,8 +118,20 @@ const PERHAPS_ERRORS: &str = "verdict-unknown-perhaps-errors";
 /// What a watched server answers is in its access log, or on the wire in plain text: without either, errors among quick answers do not show. The sentence of a healthy server says so itself.
 fn with_what_is_unseen(ctx: &Context<'_>, judgement: Judgement) -> Judgement {
     if let Some(tier) = pauses_inside(ctx).filter(|_| judgement.limited_by == Some(LimitedBy::Demand) && ctx.obs.load.is_some()) {
-        let summary = Message::new("verdict-healthy-pauses").with("why", judgement.summary).with("tier", tier.name.as_str());
+        let inside = ctx.account().map_or(0.0, |account| account.inside(tier.id.0).value);
+        let awaited = Awaited::of(ctx, tier, inside);
+        let id = if awaited.is_some() { "verdict-healthy-pauses-for" } else { "verdict-healthy-pauses" };
+        let summary = Message::new(id).with("why", judgement.summary).with("tier", tier.name.as_str());
+        let summary = awaited.iter().fold(summary, |summary, awaited| summary.with("what", awaited.what()));
         return Judgement { summary, ..judgement };
+    }
+    // Whatever else is not known of a server most of whose answers look like errors, this is what to look at first.
+    let are_most = |perhaps: &Statuses| perhaps.failed() as f64 > MOST * perhaps.requests as f64;
+    if judgement.verdict == Verdict::Unknown
+        && ctx.obs.load.is_none()
+        && let Some(perhaps) = Statuses::perhaps(ctx).filter(are_most).and_then(|_| perhaps_failed(ctx, PERHAPS_ERRORS))
+    {
+        return Judgement::unknown(perhaps);
     }
     let is_unseen = judgement.verdict == Verdict::Healthy && ctx.obs.load.is_none() && Statuses::of(ctx).is_none();
     match ctx.path.tiers.first().filter(|_| is_unseen) {

@@ -46,7 +46,8 @@ impl Unread {
 /// The warnings of an observation.
 pub(crate) fn warnings(ctx: &Context<'_>, unread: &Unread) -> Vec<Message> {
     let mut warnings: Vec<Message> = cut_short(ctx).into_iter().collect();
-    if let Some((account, (others, times))) = ctx.account().and_then(|account| Some((account, account.others()?))) {
+    let others = ctx.account().and_then(|account| Some((account, account.others()?)));
+    if let Some((account, (others, times))) = others.filter(|(_, (others, _))| tenths(*others) > 0.0) {
         let warning = Message::new("warning-other-clients").with("others", tenths(others)).with("all", tenths(account.under_way()));
         warnings.push(warning.with("share", 100.0 * (1.0 - 1.0 / times)));
     }

@@ -105,7 +105,7 @@ fn keeps_up(ctx: &Context<'_>, account: &Account, varying: &Varying, is_spent_we
         let told = Message::new("healthy-watched-room").with("tier", tier).with("workers", pool.workers as f64).with("unit", pool.unit());
         return Some(told.with("busy", tenths(pool.busy_mean())).with("most", most as f64));
     }
-    if is_spent_well && known > 0.0 && account.well_spent(ctx) > 0.5 * known {
+    if is_spent_well && is_known && known > 0.0 && account.well_spent(ctx) > 0.5 * known {
         return Some(Message::new("healthy-watched-spent"));
     }
     let halves = varying.halves();

@@ -164,6 +164,9 @@ pub struct GeneratorThread {
     pub cpus: Vec<u32>,
 }
 
+/// Slices of a second: the shortest time for a rate.
+const SECOND_SLICES: u64 = 1_000_000 / SLICE_US;
+
 /// An open loop got what it asked for from this share of the offered rate on.
 const OFFERED_SHARE_MIN: f64 = 0.98;
 /// TCP's initial retransmission timeout (RFC 6298, section 2; `TCP_TIMEOUT_INIT`), microseconds. An exchange that takes longer without another cause lost a
@@ -358,12 +361,24 @@ impl LoadResult {
         self.good.saturating_sub(self.drained_good) + self.early_good
     }
 
-    /// True if the load asked for more than it got: always for a closed loop, and for an open loop that fell short of its rate.
+    /// True if the load asked for more than it got: always for a closed loop, and for an open loop that fell short of its rate. Answers to what was asked last come after the offering,
+    /// so those that take long are few in all of it, and as many as are asked in its second half.
     pub(crate) fn wants_more(&self) -> bool {
         match self.shape {
             Loop::Closed { .. } => true,
-            Loop::Open { rate_per_s, .. } => self.goodput_rps() < OFFERED_SHARE_MIN * rate_per_s,
+            Loop::Open { rate_per_s, .. } => {
+                let falls_short = |rps: f64| rps < OFFERED_SHARE_MIN * rate_per_s;
+                falls_short(self.goodput_rps()) && self.later_goodput_rps().is_none_or(falls_short)
+            }
         }
+    }
+
+    /// Good answers a second in the second half of the offering. `None` for a load that is too short for one, and of older recordings without slices.
+    fn later_goodput_rps(&self) -> Option<f64> {
+        let offered = self.offered();
+        let later = &offered[offered.len() / 2..];
+        let good = later.iter().map(|slice| u64::from(slice.good)).sum();
+        (later.len() as u64 >= SECOND_SLICES).then(|| per_second(good, later.len() as u64 * SLICE_US))
     }
 
     /// Share of the clients, 0 to 1, that goodput did not serve. Closed loop: the share of the clients' time that was lost. Open loop, which sends every

@@ -238,11 +238,11 @@ fn one_thread_at_its_limit_beside_an_idle_core_is_a_choke_point() {
     // Of watched traffic, without samples, it is not known whether anything waits.
     (other.load, other.request.loaded) = (None, false);
     assert_eq!((told(&other).findings.len(), improvements(&told(&other))), (0, vec!["single-core-saturated"]));
-    // Most responses are errors: whoever lacks cores lets requests wait.
+    // Most responses look like errors: whoever lacks cores lets requests wait.
     let kept = [((ip(SERVER_IP), 80).into(), [(200, 40), (502, 60)].into())].into();
     let counted = WireAnswers { open_us: 250_000, kept, ..WireAnswers::default() };
     other.netns.get_mut(&SERVER).unwrap().answers.push(5_000_000, Reading::Ok(counted));
-    assert_eq!((causes(&told(&other)), improvements(&told(&other))), (vec!["answers-errors"], vec![]));
+    assert_eq!((told(&other).findings.len(), improvements(&told(&other))), (0, vec![]));
     // An offered rate that is met asks for no more.
     obs.load.as_mut().unwrap().shape = Loop::Open { rate_per_s: 10_000.0, connections: 100 };
     assert_eq!((told(&obs).findings.len(), improvements(&told(&obs))), (0, vec!["single-core-saturated"]));

@@ -228,6 +228,28 @@ fn an_open_loop_that_got_through_is_demand_and_one_that_did_not_is_not() {
     assert_eq!(told(&obs).verdict, Verdict::Unknown);
 }
 
+/// Each request takes so long that the answers to the last ones come after the offering, where nothing is short.
+#[test]
+fn answers_that_are_still_on_their_way_at_the_end_are_no_lack() {
+    let offered = |capacity: u32, takes_slices: usize| {
+        let mut obs = healthy();
+        let load = obs.load.as_mut().unwrap();
+        load.shape = Loop::Open { rate_per_s: 250.0, connections: 1_000 };
+        let good = |n: usize| if n < takes_slices { 0 } else { capacity };
+        load.slices = (0..100).map(|n| Slice { started: 25, good: good(n), in_flight: 200, ..Slice::default() }).collect();
+        (load.requests, load.good, load.drained) = (2_500, 2_500, 0);
+        let ended: u32 = load.slices.iter().map(|slice| slice.good).sum();
+        (load.drained, load.drained_good) = (2_500 - u64::from(ended), 2_500 - u64::from(ended));
+        told(&obs)
+    };
+    for takes_slices in [0, 3, 8] {
+        let slow = offered(25, takes_slices);
+        assert_eq!(verdict(&slow), (Verdict::Healthy, Some(LimitedBy::Demand)), "{takes_slices}: {}", slow.summary);
+    }
+    // As many are answered in the end, but fewer a second than were asked.
+    assert_eq!(offered(20, 3).verdict, Verdict::Unknown);
+}
+
 #[test]
 fn the_generators_own_limits_forbid_a_verdict_about_the_server() {
     let mut obs = healthy();

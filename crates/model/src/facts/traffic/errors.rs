@@ -1,7 +1,7 @@
 //! Who answers with server errors: the innermost server of the path whose responses have them.
 
 use super::on_wire::Answered;
-use super::{PACKETS, Statuses, is_server_error};
+use super::{Statuses, is_server_error};
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
 use crate::facts::{Context, Logged};
@@ -25,8 +25,6 @@ pub(crate) struct ServerErrors<'a> {
     pub(crate) per_s: f64,
     /// Where the clients' errors were counted: "load", "access log" or "packets".
     pub(crate) source: &'static str,
-    /// False if they were counted in packets of connections that were there before: what looks like a response may quote one.
-    pub(crate) is_sure: bool,
     /// What was counted at `tier` on the wire. `None` if nothing was.
     pub(crate) own: Option<Answered>,
     /// What the servers behind it answered.
@@ -106,19 +104,8 @@ impl<'a> ServerErrors<'a> {
         let reason = Reason::of(ctx, tier, (status, clients.errors()));
         let behind = known(ctx, tier, (status, errors_rps)).or(reason.as_ref().map(|_| Behind::Unread))?;
         let own = Answered::of(ctx, tier).filter(|own| own.errors() > 0);
-        let is_older = |seen: Answered| seen.rest_on_older_connections(ctx);
-        let is_sure = clients.source != PACKETS || !Answered::of(ctx, first).is_some_and(is_older);
-        let found = Self {
-            tier,
-            is_sure,
-            status,
-            clients: (clients.errors(), clients.requests),
-            per_s,
-            source: clients.source,
-            own,
-            behind,
-            reason,
-        };
+        let found =
+            Self { tier, status, clients: (clients.errors(), clients.requests), per_s, source: clients.source, own, behind, reason };
         (found.own.is_some() || found.reason.is_some()).then_some(found)
     }
 }

@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 
 use crate::facts::Context;
 use crate::facts::path::Tier;
-use crate::facts::pool::MOST;
 use crate::facts::traffic::errors_among;
 use crate::observation::{NetnsView, SocketAddress, WireAnswers};
 
@@ -26,23 +25,10 @@ const LEFT: [Which; 2] = [|counted| &counted.servers, |counted| &counted.kept];
 
 impl Answered {
     /// Those of a tier; `None` if not one was seen: that it gives none, or that its responses cannot be read on the wire. The clients of the first tier are anybody: on their older
-    /// connections a single response is not sure, unless it answers a load of this program, which knows what it got. Those of the others are servers of the path. Where most of
-    /// all responses are errors, they count: a page that quotes them begins with a response of its own, and pages are asked for by others as well.
+    /// connections nothing is sure, unless it answers a load of this program, which knows what it got. Those of the others are servers of the path.
     pub(crate) fn of(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
-        let all = Self::perhaps(ctx, tier);
-        let are_most = all.as_ref().is_some_and(|all| all.errors() as f64 > MOST * all.all() as f64);
-        if are_most || !ctx.path.is_first(tier) || ctx.obs.load.is_some() { all } else { Self::surely(ctx, tier) }
-    }
-
-    /// True if some of those of the first tier are not sure by themselves.
-    pub(crate) fn rest_on_older_connections(&self, ctx: &Context<'_>) -> bool {
-        let sure = ctx.path.tiers.first().and_then(|first| Self::surely(ctx, first));
-        ctx.obs.load.is_none() && sure.as_ref() != Some(self)
-    }
-
-    /// Those on connections that were seen to begin.
-    fn surely(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
-        Self::of_which(ctx, tier, &[|counted| &counted.servers])
+        let is_first = ctx.path.tiers.first().is_some_and(|first| first.id == tier.id);
+        Self::of_which(ctx, tier, if is_first && ctx.obs.load.is_none() { &[|counted| &counted.servers] } else { &LEFT })
     }
 
     /// With what is not sure: packets of older connections that begin like responses, and may be pieces of one that quotes them.

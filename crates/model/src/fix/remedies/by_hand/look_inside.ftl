@@ -1,11 +1,18 @@
 # What remedy look-inside does, and its risk.
 
 remedy-allow-more-connections-text = { $kind ->
-    [at-once] Let { $tier } pass more than { $connections } at a time to { $remote }: maxconn of the server line (HAProxy), max_conns of the upstream's server (nginx), or the limit of the program's client. First check that { $remote } has spare capacity: the limit may protect it.
+    [at-once] Let { $tier } pass more than { $connections } at a time to { $remote }: { remedy-allow-more-connections-setting }. First check that { $remote } has spare capacity: the limit may protect it.
    *[all] Let { $tier } open more than { $connections } { $connections ->
         [one] connection
        *[other] connections
-    } to { $remote }: maxconn of the server line (HAProxy), max_conns of the upstream's server (nginx), or the size of the connection pool (in a program). First check that { $remote } has spare capacity: the limit may protect it.
+    } to { $remote }: { remedy-allow-more-connections-setting }. First check that { $remote } has spare capacity: the limit may protect it.
+}
+remedy-allow-more-connections-setting = { $server ->
+    [haproxy] maxconn of the server line, or minconn and fullconn where that line has minconn
+    [nginx] max_conns of the upstream's server
+    [varnishd] .max_connections of the backend
+    [squid] max-conn= of the cache_peer
+   *[other] the size of its pool of connections, or its limit of requests at once
 }
 remedy-allow-more-connections-risk = The server behind gets more requests at once. If it has no spare capacity, they wait there instead, or fail.
 remedy-look-inside-text = Find what the threads of { $tier } wait for: look at the stacks where they stop running, and at how often they make the call that waits. A stack that most threads share names the lock, the queue or the pool. The limits of the program are in its documentation.
@@ -30,7 +37,7 @@ remedy-look-inside-hang-text = Find what these requests of { $tier } wait for: i
 remedy-look-inside-behind-text = Find what the requests wait for at { $tier }: locks, slow statements, its limit of connections. If it is at its limit, more workers only make more of them wait there; if it takes as long for a single request, more workers let more pass.
 remedy-look-inside-mysql = MariaDB, MySQL: SHOW FULL PROCESSLIST says what each connection does and for how long, SHOW ENGINE INNODB STATUS which lock it waits for and who holds it.
 remedy-look-inside-postgres = PostgreSQL: SELECT pid, wait_event_type, wait_event, pg_blocking_pids(pid), query FROM pg_stat_activity says what each connection waits for, and who holds that.
-remedy-look-inside-redis = Redis: SLOWLOG GET 20 shows the commands that took longest, while all others waited.
+remedy-look-inside-redis = Redis: SLOWLOG GET 20 shows the commands that took longest, while all others waited. CLIENT LIST shows the clients that wait in a blocking command (flags=b, cmd=blpop): where these wait for what other clients put there, those may be too few, or too slow.
 remedy-look-inside-peer-text = Find what { $tier } has that the others behind { $caller } have not: look at the stacks where its threads stop, its disk, its data, its version. Until it is as quick as they are, take it out of the servers that { $caller } asks.
 remedy-look-inside-silent-text = Find why { $tier } does not answer: look at the stacks where its threads stop. Then restart it. Until it answers, take it out of the servers that are asked (a health check does that).
 remedy-look-inside-sleepers-text = Find why { $tier } does not accept at { $listener }: look at the stacks where its threads stop. Then restart it.

@@ -25,7 +25,8 @@ pub(in crate::fix::remedies) const MORE_CONNECTIONS: AdviceDef = AdviceDef {
     advise: |ctx, _| {
         let is_full = |inside: &Inside| matches!(inside.evidence, Some(WaitEvidence::FullCalls(_))) && held_by_call(ctx, inside).is_none();
         let inside = found(ctx).filter(is_full)?;
-        let text = args(ctx, "remedy-allow-more-connections-text", &inside);
+        let server = ctx.path.tiers[inside.tier].pids.iter().find_map(|pid| ctx.obs.processes.get(pid)?.identity.last()).map(program);
+        let text = args(ctx, "remedy-allow-more-connections-text", &inside).with("server", server.unwrap_or_default());
         Some(Advice::words(text, "remedy-allow-more-connections-risk", Lift::Further))
     },
 };

@@ -57,11 +57,16 @@ pub(in crate::fix::remedies) const MORE_WORKERS: AdviceDef = def("use-more-cores
         return None;
     }
     let take_turns = tiers(ctx, placed).into_iter().any(|tier| Turns::of_tier(ctx, tier).is_some());
+    // It executes all commands in one thread, whatever others it has (redis.io/docs, latency).
+    let identities =
+        || tiers(ctx, placed).into_iter().flat_map(|tier| &tier.pids).filter_map(|pid| ctx.obs.processes.get(pid)?.identity.last());
+    let is_redis = identities().any(|identity| matches!(identity.comm.as_str(), "redis-server" | "valkey-server"));
     let limiting = limiting(ctx);
     let mut idle = limiting.iter().filter_map(|limiting| limiting.with_idle_workers(ctx));
     let some = idle.find(|(tier, _)| placed.owner.has(tier.id));
     let text = match some {
         Some((tier, _)) => Message::new("remedy-use-more-cores-text-some").with("tier", tier.name.as_str()),
+        None if is_redis => Message::new("remedy-use-more-cores-text-redis"),
         None if take_turns => Message::new("remedy-use-more-cores-text-turns"),
         None => Message::new("remedy-use-more-cores-text"),
     };

@@ -44,6 +44,8 @@ fn finding(ctx: &Context<'_>, found: &Unreached) -> Finding {
     let tried = Evidence::new(args(ctx, found, id), source, Some(found.how.connections() as f64));
     let waiting = args(ctx, found, "evidence-unreachable-waiting");
     let waiting = Evidence::new(waiting, format!("sock_diag struct tcp_info ({netns})"), Some(tenths(found.waiting)));
+    // Of requests that fail at once hardly any is ever seen to stand.
+    let waiting = Some(waiting).filter(|_| tenths(found.waiting) > 0.0 || found.failed.is_none());
     let failed = found.failed.map(|(failed, requests)| {
         let text = args(ctx, found, "evidence-unreachable-failed").with("failed", failed).with("requests", requests);
         Evidence::new(text, Statuses::of(ctx).map_or("", |statuses| statuses.source), Some(failed as f64))
@@ -52,7 +54,7 @@ fn finding(ctx: &Context<'_>, found: &Unreached) -> Finding {
     Finding {
         confidence: if is_sure { Confidence::High } else { Confidence::Medium },
         title: args(ctx, found, "finding-upstream-unreachable-title"),
-        evidence: [Some(tried), Some(waiting), failed].into_iter().flatten().collect(),
+        evidence: [Some(tried), waiting, failed].into_iter().flatten().collect(),
         explanation: vec![args(ctx, found, "finding-upstream-unreachable-explanation")],
         lost_time: Some((found.waiting / under_way).clamp(0.0, 1.0)),
         ..STATION.finding(FindingId::UNREACHABLE, tier, at(tier, found))

@@ -35,11 +35,7 @@ pub(super) fn judge(ctx: &Context<'_>) -> Option<Finding> {
         None => "finding-answers-errors-explanation",
     };
     Some(Finding {
-        confidence: if found.behind == Behind::Unread || found.own.is_none() || !found.is_sure {
-            Confidence::Medium
-        } else {
-            Confidence::High
-        },
+        confidence: if found.behind == Behind::Unread || found.own.is_none() { Confidence::Medium } else { Confidence::High },
         title: args(&found, "finding-answers-errors-title"),
         evidence: [Some(clients), logged, own, behind].into_iter().flatten().collect(),
         explanation: vec![args(&found, explanation)],

@@ -275,7 +275,7 @@ fn requests_that_fail_at_once_do_not_wait_for_a_core() {
     assert!(with(|load, failed| load.errors.response_timeout = failed));
 }
 
-/// Watched, some answers that look like errors make no cause. Where they are most, these are the cause, and none that lets requests wait.
+/// Watched, what looks like answers with an error makes no cause, and takes one away where it is most of them.
 #[test]
 fn watched_servers_that_refuse_most_requests_are_not_told_to_lack_cores() {
     let with = |errors: u64| {
@@ -295,8 +295,8 @@ fn watched_servers_that_refuse_most_requests_are_not_told_to_lack_cores() {
     }
     for errors in [60, 100] {
         let refusing = with(errors);
-        assert_eq!((refusing.verdict, causes(&refusing)), (Verdict::Choked, vec!["answers-errors"]), "{errors}: {}", refusing.summary);
-        assert_eq!(refusing.findings[0].confidence, Confidence::Medium);
+        assert_eq!((refusing.verdict, causes(&refusing).len()), (Verdict::Unknown, 0), "{errors}: {}", refusing.summary);
+        assert!(refusing.summary.contains("look like responses"), "{}", refusing.summary);
     }
 }
 

@@ -242,14 +242,14 @@ fn errors_on_older_connections_are_told_beside_whatever_else_is_unknown() {
     };
     let told_of =
         |diagnosis: &chokepoint_model::report::Diagnosis| diagnosis.warnings.iter().any(|note| note.contains("look like responses"));
-    let some = with(40);
-    assert_eq!(some.verdict, Verdict::Unknown, "{}", some.summary);
-    assert!(some.summary.contains("wait inside") && told_of(&some), "{} {:?}", some.summary, some.warnings);
+    let many = with(40);
+    assert_eq!(many.verdict, Verdict::Unknown, "{}", many.summary);
+    assert!(many.summary.contains("wait inside") && told_of(&many), "{} {:?}", many.summary, many.warnings);
     assert!(!told_of(&with(0)));
-    // A page that quotes responses begins with one of its own, and is asked for by some.
+    // Where they are most, they come first.
     let most = with(60);
-    assert_eq!((most.verdict, causes(&most), told_of(&most)), (Verdict::Choked, vec!["answers-errors"], false), "{}", most.summary);
-    assert_eq!(most.findings[0].confidence, Confidence::Medium);
+    assert_eq!((most.verdict, told_of(&most)), (Verdict::Unknown, false), "{}", most.summary);
+    assert!(most.summary.contains("60 of 100 packets that look like responses"), "{}", most.summary);
 }
 
 #[test]
