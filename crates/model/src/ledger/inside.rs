@@ -192,12 +192,11 @@ impl Account {
         }
         let multiplexed = self.counted.means_uncorrected(tiers)[inside.tier].multiplexed;
         // Where the number of requests changes, their share at a place is surer than their number there. Threads that were seen to wait for a lock leave nothing to chance.
+        let surely = inside.mean.low.max(self.share_inside(inside.tier, of_unread).low * inside.mean.value);
+        let are_most = |number: f64| number - multiplexed > (0.5 * self.under_way()).max(1.0);
         let awaits_lock = || Awaited::of(ctx, &ctx.path.tiers[inside.tier], inside.mean.value).is_some_and(|awaited| awaited.is_lock());
-        let surely = match awaits_lock() {
-            true => inside.mean.value,
-            false => inside.mean.low.max(self.share_inside(inside.tier, of_unread).low * inside.mean.value),
-        };
-        if surely - multiplexed <= (0.5 * self.under_way()).max(1.0) {
+        let is_sure = are_most(surely) || are_most(inside.mean.value) && awaits_lock();
+        if !is_sure {
             return None;
         }
         inside.evidence = self.evidence(ctx, &inside);
