@@ -111,8 +111,12 @@ def kind_of(pid, number):
     """Whether a socket is one of datagrams: not known of a thread that has descriptors of its own, since only those of its process can be had."""
     with open("/proc/%d/status" % pid) as file:
         leader = next(int(line.split()[1]) for line in file if line.startswith("Tgid:"))
-    both = [os.path.join("/proc/%d/fd" % owner, str(number)) for owner in (leader, pid)]
-    is_one = all(os.path.lexists(link) for link in both) and os.stat(both[0]).st_ino == os.stat(both[1]).st_ino
+    try:
+        numbers = {os.stat("/proc/%d/fd/%d" % (owner, number)).st_ino for owner in (leader, pid)}
+        is_one = len(numbers) == 1
+    except FileNotFoundError:
+        # The other threads go on, and open and close theirs meanwhile.
+        is_one = False
     copy = descriptor_of(leader, number) if is_one else None
     if copy is None:
         return "tcp"
