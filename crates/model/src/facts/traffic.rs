@@ -129,7 +129,7 @@ impl Statuses {
 
     /// The same, and the requests that were refused as too many.
     pub(crate) fn failed(&self) -> u64 {
-        self.errors() + self.by_status.get(&TOO_MANY).copied().unwrap_or(0)
+        self.by_status.iter().filter(|(status, _)| is_failure(**status)).map(|(_, count)| count).sum()
     }
 }
 
@@ -139,6 +139,11 @@ pub(crate) const TOO_MANY: u16 = 429;
 /// True for a server error (RFC 9110, section 15.6).
 pub(crate) fn is_server_error(status: u16) -> bool {
     (500..600).contains(&status)
+}
+
+/// True for an answer that gives no client what it asked for, through no fault of its own: a server error, or one too many.
+pub fn is_failure(status: u16) -> bool {
+    is_server_error(status) || status == TOO_MANY
 }
 
 /// The number of server errors among responses by status.

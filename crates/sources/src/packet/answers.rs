@@ -4,6 +4,7 @@
 //! counted; nothing else of them is kept. TLS, HTTP/2 and unix sockets show no statuses there: what is not counted was not read.
 
 mod filter;
+mod handed_over;
 mod head;
 mod turns;
 
@@ -15,13 +16,16 @@ use std::time::{Duration, Instant};
 
 use chokepoint_model::observation::{Observation, WireAnswers};
 use chokepoint_model::reading::Reading;
+use chokepoint_model::traffic::is_failure;
 use chokepoint_recording::{Entry, Outcome};
 use rustix::net::sockopt;
 
+use self::handed_over::HandedOver;
 use self::turns::Began;
 use super::{attach, bind, statistics, unbound};
 use crate::root::{outcome_of, reading_of};
 use crate::scope::netns_view;
+use crate::sock_diag::tcp_peer::sending;
 use crate::table::{Cadence, Items, Phase, ReadContext, Redact, ScopeKind, Source, only_item};
 use crate::text::error::{ParseError, TextLine, lines, whole};
 
@@ -54,6 +58,8 @@ struct Tap {
     open: Option<(OwnedFd, Instant)>,
     /// Where the connections stand since it was opened.
     turns: turns::Turns,
+    /// Those of which it is known how their servers send.
+    handed_over: HandedOver,
     /// Until when it stays closed.
     closed_until: Option<Instant>,
     buffer: Vec<u8>,
@@ -64,7 +70,9 @@ fn read(context: &ReadContext<'_>) -> Items {
         Ok(sockets) => sockets,
         Err(lack) => return only_item(lack),
     };
-    let turn = sockets.memory::<Tap>().borrow_mut().turn(context.phase == Phase::Last);
+    let mut tap = sockets.memory::<Tap>().borrow_mut();
+    let turn = tap.turn(context.phase == Phase::Last);
+    tap.handed_over.look(|server, client| sending(sockets.diag(), server, client));
     match turn {
         Ok(Some(counted)) => only_item(Outcome::Ok(counted.text().into_bytes())),
         Ok(None) => Vec::new(),
@@ -93,9 +101,12 @@ impl Tap {
                 Err(error) => return Err(error),
             };
             let Some(packet) = head::packet(&self.buffer[..length]) else { continue };
-            if let Some(began) = self.turns.began(&packet) {
-                count(&mut counted, leaves, packet.connection.0, began);
+            let Some(began) = self.turns.began(&packet) else { continue };
+            if leaves && !began.is_sure {
+                self.handed_over.doubt(packet.connection, is_failure(began.status));
             }
+            let is_sure = began.is_sure || self.handed_over.is_whole(&packet.connection);
+            count(&mut counted, leaves, packet.connection.0, Began { is_sure, ..began });
         }
         // struct tpacket_stats: packets, drops.
         let [_, lost] = statistics(socket)?;
@@ -281,6 +292,60 @@ mod tests {
             client.read_to_end(&mut Vec::new()).unwrap();
             server.join().unwrap();
             Some(address)
+        }
+
+        /// Turns of a tap beside a client that asks again and again on a connection that was there before, and gets this response; what was counted of its server.
+        fn counted_of_older(response: &'static [u8], reads: usize) -> Option<WireAnswers> {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (mut connection, _) = listener.accept().unwrap();
+            let address = connection.local_addr().unwrap();
+            let server = std::thread::spawn(move || {
+                // Until the client leaves.
+                while matches!(connection.read(&mut [0; 64]), Ok(1..)) && connection.write_all(response).is_ok() {}
+            });
+            let (mut tap, diag) = (Tap::default(), crate::netlink::Netlink::sock_diag().unwrap());
+            let mut counted = WireAnswers::default();
+            for _ in 0..12 {
+                match tap.turn(false) {
+                    Ok(turn) => counted = turn.map_or(counted.clone(), |turn| merged(counted, &turn, address)),
+                    Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return None,
+                    Err(error) => panic!("{error}"),
+                }
+                tap.handed_over.look(|server, client| crate::sock_diag::tcp_peer::sending(&diag, server, client));
+                client.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+                let mut left = reads;
+                while left > 0 {
+                    left -= client.read(&mut vec![0; left]).unwrap();
+                }
+            }
+            drop(client);
+            server.join().unwrap();
+            Some(counted)
+        }
+
+        /// Both together, of one server.
+        fn merged(mut all: WireAnswers, turn: &WireAnswers, server: SocketAddr) -> WireAnswers {
+            for (to, from) in [(&mut all.servers, &turn.servers), (&mut all.kept, &turn.kept)] {
+                for (status, count) in from.get(&server).into_iter().flatten() {
+                    *to.entry(server).or_default().entry(*status).or_default() += count;
+                }
+            }
+            all
+        }
+
+        #[test]
+        fn errors_on_older_connections_count_where_each_response_is_handed_over_whole() {
+            let whole = b"HTTP/1.1 500 Oh\r\nContent-Length: 2\r\n\r\nno";
+            let Some(counted) = counted_of_older(whole, whole.len()) else {
+                return println!("skipped: packet(7) needs CAP_NET_RAW");
+            };
+            let sum = |of: &Servers| of.values().flat_map(BTreeMap::values).sum::<u64>();
+            assert!(sum(&counted.kept) >= 3 && sum(&counted.servers) >= 3, "{counted:?}");
+            // A body that the client takes in pieces: its socket always has more to send.
+            let page: &'static [u8] = b"HTTP/1.1 500 quoted\r\n\r\n....".repeat(1 << 18).leak();
+            let counted = counted_of_older(page, 1_000).unwrap();
+            assert_eq!(sum(&counted.servers), 0, "{counted:?}");
         }
 
         #[test]

@@ -16,7 +16,7 @@ use crate::netlink::wire::messages;
 use crate::netns::enter::spawn_inside;
 use crate::netns::{NetnsError, NetnsRef};
 use crate::root::Root;
-use crate::tcp_info::TcpInfo;
+use crate::tcp_info::{TcpInfo, TcpInfoPlace};
 
 /// Most readings that wait for the caller. Further ones are lost.
 const READINGS_MAX: usize = 4096;
@@ -122,6 +122,27 @@ fn read(diag: &Netlink, request: &[u8], remote: (IpAddr, u16)) -> Option<(TcpInf
     (inet::parse(&message).ok()?.remote == remote).then_some(())?;
     let measured = inet::measured(&message).ok()?;
     (!measured.info.is_empty()).then(|| (TcpInfo::of(measured.info.to_vec()), measured.send_buffer))
+}
+
+/// What a socket has to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sending {
+    /// Bytes that were not sent yet.
+    pub(crate) unsent: u64,
+    /// Time for which the other end's window or the own buffer kept bytes back, since the connection began, microseconds.
+    pub(crate) held_up_us: u64,
+}
+
+/// What the socket with these addresses has to send; `None` if there is none here, or the kernel (before 4.10) does not tell.
+pub(crate) fn sending(diag: &Netlink, local: SocketAddr, remote: SocketAddr) -> Option<Sending> {
+    let end = |of: SocketAddr| (of.ip().to_canonical(), of.port());
+    let (local, remote) = (end(local), end(remote));
+    let (info, _) = read(diag, &inet::one_with_info(local, remote), remote)?;
+    let of = |place: TcpInfoPlace| place.read(info.bytes());
+    const UNSENT: TcpInfoPlace = TcpInfoPlace::of("notsent_bytes");
+    const BY_WINDOW: TcpInfoPlace = TcpInfoPlace::of("rwnd_limited");
+    const BY_BUFFER: TcpInfoPlace = TcpInfoPlace::of("sndbuf_limited");
+    Some(Sending { unsent: of(UNSENT)?, held_up_us: of(BY_WINDOW)?.saturating_add(of(BY_BUFFER)?) })
 }
 
 /// Tells whose the other ends of connections within this network namespace are.
