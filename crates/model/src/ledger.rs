@@ -13,6 +13,7 @@ mod inside;
 mod kept_unix;
 mod losses;
 mod pauses;
+mod pieces;
 mod rate;
 mod rhythm;
 mod sample_weights;

@@ -4,6 +4,8 @@ use crate::facts::Context;
 use crate::facts::CoreGroup;
 use crate::facts::cores::{cores_are_spare, other_tenants, own_cores, passing_children_cores};
 use crate::facts::harm::Cost;
+use crate::facts::path::Tier;
+use crate::facts::pool::MOST;
 use crate::facts::profile::Profiled;
 use crate::facts::suffered::held::Held;
 use crate::facts::suffered::standing::Standing;
@@ -167,4 +169,21 @@ pub(super) fn undelivered<'a>(ctx: &Context<'a>, id: &'static str) -> Option<Mes
     let message = Message::new(id).with("dropped", taken.came).with("share", 100.0 * share);
     let rule = Taker::of_most(ctx, view, &taken).map_or_else(|| "none".to_owned(), ToString::to_string);
     Some(message.with("netns", ctx.netns_name(taken.netns)).with("rule", rule))
+}
+
+/// A proxy inside which most requests of a load wait, and not at the servers behind it. It has nothing of its own to wait for but what it is told to.
+pub(super) fn waits_at_a_proxy(ctx: &Context<'_>) -> Option<Message> {
+    let account = ctx.account().filter(|_| ctx.obs.load.is_some())?;
+    let is_proxy = |tier: &&Tier| !tier.upstreams.is_empty() && tier.pids.iter().any(|pid| ctx.obs.servers.contains_key(pid));
+    let waits = |tier: &Tier| account.inside(tier.id.0).value;
+    let tier = ctx.path.tiers.iter().filter(is_proxy).find(|tier| waits(tier) > MOST * account.under_way())?;
+    let told = Message::new("verdict-unknown-waits-at-a-proxy").with("tier", tier.name.as_str());
+    Some(told.with("number", tenths(waits(tier))).with("requests", tenths(account.under_way())))
+}
+
+/// The server furthest from the clients that sends most of its responses in long pieces with pauses. They wait for nothing on the way then: a limit of their rate looks so, and a program that makes them bit by bit.
+pub(super) fn sent_in_pieces(ctx: &Context<'_>) -> Option<Message> {
+    let account = ctx.account()?;
+    let tier = ctx.path.tiers.iter().rev().find(|tier| account.in_pieces(tier) > MOST * account.under_way().max(1.0))?;
+    Some(Message::new("verdict-unknown-in-pieces").with("tier", tier.name.as_str()).with("number", tenths(account.in_pieces(tier))))
 }

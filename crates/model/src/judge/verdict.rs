@@ -22,7 +22,9 @@ use crate::judge::location::Location;
 use crate::judge::starts;
 use crate::judge::station::{StationDef, StationReading};
 use crate::judge::stations::accept_queue;
-use crate::judge::unseen::{at_servers, kept_unsent, late_elsewhere, pauses, standing, started_untold, undelivered, waits_unseen};
+use crate::judge::unseen::{
+    at_servers, kept_unsent, late_elsewhere, pauses, sent_in_pieces, standing, started_untold, undelivered, waits_at_a_proxy, waits_unseen,
+};
 use crate::judge::watched::Untold;
 use crate::ledger::{hundredths, tenths};
 use crate::observation::load::{Handshakes, LoadResult, Loop, TlsFailure};
@@ -117,6 +119,11 @@ const PERHAPS_ERRORS: &str = "verdict-unknown-perhaps-errors";
 
 /// What a watched server answers is in its access log, or on the wire in plain text: without either, errors among quick answers do not show. The sentence of a healthy server says so itself.
 fn with_what_is_unseen(ctx: &Context<'_>, judgement: Judgement) -> Judgement {
+    let is_open = judgement.verdict == Verdict::Unknown && ctx.obs.load.is_none() || judgement.limited_by == Some(LimitedBy::Demand);
+    let by_demand = || waits_at_a_proxy(ctx).filter(|_| judgement.limited_by == Some(LimitedBy::Demand));
+    if let Some(waits) = sent_in_pieces(ctx).filter(|_| is_open).or_else(by_demand) {
+        return Judgement::unknown(waits);
+    }
     if let Some(tier) = pauses_inside(ctx).filter(|_| judgement.limited_by == Some(LimitedBy::Demand) && ctx.obs.load.is_some()) {
         let inside = ctx.account().map_or(0.0, |account| account.inside(tier.id.0).value);
         let awaited = Awaited::of(ctx, tier, inside);

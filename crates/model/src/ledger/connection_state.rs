@@ -4,10 +4,11 @@
 use crate::observation::load::LoadExchange;
 use crate::observation::{RequestSocket, RequestTimes, TcpState};
 
+use super::pieces::Piece;
 use super::rhythm::Rhythm;
 
 /// Segment size from which received data counts as part of a long message: the least segment that every host must accept (RFC 9293, 3.7.1).
-const PIECE_BYTES_MIN: u64 = 536;
+pub(super) const PIECE_BYTES_MIN: u64 = 536;
 
 /// Bytes that are never a whole request: the header of a FastCGI record. The last record of a request is a header alone (FCGI_HEADER_LEN, FastCGI 1.0, 3.3).
 const HEADER_BYTES: u32 = 8;
@@ -74,6 +75,8 @@ pub(crate) struct ConnectionContext<'a> {
     pub(crate) asks_once: bool,
     /// It sends repeatedly without a request.
     pub(crate) streams: bool,
+    /// How far its response has come, if it leaves in pieces.
+    pub(crate) piece: Option<Piece>,
     /// A unix socket that outlives a request: it may be idle.
     pub(crate) is_kept: bool,
     /// What was acknowledged alone, so that it was the last that was said.
@@ -125,6 +128,7 @@ pub(crate) fn connection_state(socket: &RequestSocket, known: &ConnectionContext
     match (&socket.times, known) {
         _ if socket.receive_queue > 0 && !is_partly_read(socket, known.before) => ConnectionState::Unread,
         (_, ConnectionContext { streams: true, .. }) => ConnectionState::Streaming,
+        (_, ConnectionContext { piece: Some(Piece::MoreFollows), .. }) if socket.receive_queue == 0 => ConnectionState::Service,
         _ if socket.receive_queue > 0 => ConnectionState::Service,
         // What the server sends then is no answer.
         (Some(times), ConnectionContext { exchange: Some(LoadExchange::NotAsked), .. }) => as_told(times, LoadExchange::NotAsked, known),
@@ -156,6 +160,7 @@ fn of_times(times: &RequestTimes, known: &ConnectionContext<'_>) -> ConnectionSt
         Some(true) if known.tls && times.never_sent() => ConnectionState::TlsHandshake,
         Some(true) if is_uploading(times, known) => ConnectionState::Receiving,
         Some(true) => ConnectionState::Service,
+        _ if known.piece.is_some() => ConnectionState::Undecided,
         Some(false) => ConnectionState::Idle,
         None => within_a_tick(times, known),
     }

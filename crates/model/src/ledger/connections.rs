@@ -7,11 +7,6 @@ use crate::facts::Context;
 use crate::facts::path::{Endpoint, answers};
 use crate::observation::{ListenerAddress, NetnsId, RequestSample, RequestSocket, RequestTimes, SocketAddress, TcpState};
 
-use super::connection_state::{received_more, sent_without_request};
-
-/// A connection streams if it sent without a request in this many intervals between samples.
-const STREAMS_MIN: u32 = 3;
-
 /// A socket and the same socket in the previous sample.
 pub(super) type Pair<'s> = (&'s RequestSocket, Option<&'s RequestSocket>);
 
@@ -77,20 +72,6 @@ pub(super) fn away(ctx: &Context<'_>, id: NetnsId, sampled: &[NetnsId]) -> BTree
 /// True if a request was received and an answer sent.
 pub(super) fn has_answered(times: &RequestTimes) -> bool {
     !times.never_received() && !times.never_sent()
-}
-
-/// The connections that stream: they sent without a request in several intervals between samples, and in more than one for each that brought them data. An answer in two
-/// pieces with a pause between them has one such interval for its request.
-pub(super) fn streaming<'s>(pairs: impl Iterator<Item = Pair<'s>>) -> BTreeSet<u64> {
-    let mut intervals: HashMap<u64, (u32, u32)> = HashMap::new();
-    for (socket, before) in pairs.filter(|(socket, _)| socket.cookie != 0) {
-        if sent_without_request(socket, before) {
-            intervals.entry(socket.cookie).or_default().0 += 1;
-        } else if received_more(socket, before) {
-            intervals.entry(socket.cookie).or_default().1 += 1;
-        }
-    }
-    intervals.into_iter().filter(|(_, (alone, with))| *alone >= STREAMS_MIN && *alone > with + 1).map(|(cookie, _)| cookie).collect()
 }
 
 pub(super) fn at_least(times: BTreeMap<u64, u32>, least: u32) -> BTreeSet<u64> {

@@ -15,8 +15,9 @@ use super::calls::{self, Calls};
 use super::connection_state::{
     ConnectionContext, ConnectionState, acknowledged, connection_state, has_arrived, is_multiplexed, must_have_arrived,
 };
-use super::connections::{Pair, at_least, away, called, ends, has_answered, is_unacknowledged, pairs, streaming, tier_of};
+use super::connections::{Pair, at_least, away, called, ends, has_answered, is_unacknowledged, pairs, tier_of};
 use super::kept_unix::kept_unix;
+use super::pieces::Pieces;
 use super::rhythm::{Rhythm, tick_ms};
 use super::sample_weights::{busy_shares, samples, time_shares};
 use super::strangers::strangers;
@@ -64,8 +65,9 @@ pub(crate) struct Counts {
     pub(crate) asking: f64,
     /// Connections of the client whose request was lost or retransmitted; first tier only.
     pub(crate) lost: f64,
-    /// Connections that stream, and multiplexed connections.
+    /// Connections that stream, those that get responses in pieces, and multiplexed connections.
     pub(crate) streaming: f64,
+    pub(crate) in_pieces: f64,
     pub(crate) multiplexed: f64,
     /// Sum of the ages of requests in service, milliseconds.
     pub(crate) age_ms: f64,
@@ -83,9 +85,9 @@ impl Counts {
 
     /// Multiplies the counts of requests. Counts of connections without a request stay.
     pub(crate) fn multiply(&mut self, times: f64) {
-        let (idle, streaming, abandoned) = (self.idle, self.streaming, self.abandoned);
+        let Self { idle, streaming, in_pieces, abandoned, .. } = *self;
         self.fields().into_iter().for_each(|field| *field *= times);
-        (self.idle, self.streaming, self.abandoned) = (idle, streaming, abandoned);
+        *self = Self { idle, streaming, in_pieces, abandoned, ..*self };
     }
 
     /// Requests known to be under way at the tier and behind it, without its accept queue.
@@ -93,7 +95,7 @@ impl Counts {
         self.connecting + self.handshake + self.tls_handshake + self.unread + self.receiving + self.service + self.sending
     }
 
-    fn fields(&mut self) -> [&mut f64; 25] {
+    fn fields(&mut self) -> [&mut f64; 26] {
         [
             &mut self.connecting,
             &mut self.handshake,
@@ -116,6 +118,7 @@ impl Counts {
             &mut self.asking,
             &mut self.lost,
             &mut self.streaming,
+            &mut self.in_pieces,
             &mut self.multiplexed,
             &mut self.age_ms,
             &mut self.ways,
@@ -301,8 +304,7 @@ struct Namespace<'c, 'a> {
     rhythms: Vec<Option<Rhythm>>,
     /// By tier: the shortest smoothed round-trip time of its connections, microseconds.
     ways_us: Vec<Option<u64>>,
-    /// Connections that send repeatedly without a request.
-    streaming: BTreeSet<u64>,
+    pieces: Pieces,
     multiplexed: BTreeSet<u64>,
     /// Unix sockets that outlive a request.
     kept: BTreeSet<u64>,
@@ -343,7 +345,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
             tick_ms,
             rhythms,
             ways_us,
-            streaming: streaming(by_sample.iter().flatten().copied()),
+            pieces: Pieces::of(samples, by_sample),
             multiplexed: at_least(asked, MULTIPLEXED_MIN),
             away: away(ctx, id, sampled),
             kept: BTreeSet::new(),
@@ -416,7 +418,10 @@ impl<'c, 'a> Namespace<'c, 'a> {
                         told => told,
                     };
                     let acknowledged = acknowledged(socket, other);
-                    let known = ConnectionContext { before: *before, has_arrived, exchange, acknowledged, ..self.known(socket, tier) };
+                    let piece = self.pieces.at(socket, at_us).and_then(|piece| piece.told(self.ctx.obs.load.is_some(), tier == 0));
+                    counts[tier].in_pieces += if self.pieces.are_usual(socket.cookie) { weight } else { 0.0 };
+                    let known =
+                        ConnectionContext { before: *before, has_arrived, exchange, acknowledged, piece, ..self.known(socket, tier) };
                     let idle = counts[tier].idle;
                     let is_under_way = self.add(&mut counts[tier], socket, &known, weight, (tier, details));
                     let has_read = || other().is_none_or(|other| other.receive_queue == 0);
@@ -464,17 +469,12 @@ impl<'c, 'a> Namespace<'c, 'a> {
         ConnectionContext {
             tls: tier == 0 && self.ctx.obs.request.scheme == "https",
             asks_once: tier == 0 && self.asks_once(),
-            streams: self.streaming.contains(&socket.cookie),
+            streams: self.pieces.streams(socket.cookie),
             is_kept: self.kept.contains(&socket.cookie),
             rhythm: self.rhythms[tier].as_ref(),
             tick_ms: self.tick_ms,
             ..ConnectionContext::default()
         }
-    }
-
-    /// True for a connection to the first tier.
-    fn is_first(&self, socket: &RequestSocket) -> bool {
-        tier_of(self.ctx, self.id, &socket.address) == Some(0)
     }
 
     /// Counts an accepted connection. True if a request of a known client is under way on it.
@@ -494,7 +494,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
             // The caller's end was sampled too, at another moment, and its count includes this handshake.
             ConnectionState::Handshake if ends(socket).is_some_and(|(_, (ip, _))| self.away.contains(&ip)) => return false,
             // The same holds for all connections of the load generator. Other handshakes may be a flood that nobody completes.
-            ConnectionState::Handshake if self.ctx.obs.load.is_some() && self.is_first(socket) => return false,
+            ConnectionState::Handshake if self.ctx.obs.load.is_some() && tier == 0 => return false,
             ConnectionState::Handshake => &mut counts.handshake,
             ConnectionState::Unaccepted => &mut counts.unaccepted,
             ConnectionState::TlsHandshake => &mut counts.tls_handshake,

@@ -113,10 +113,19 @@ impl Account {
         samples.filter_map(|(_, counts)| counts.get(tier.id.0)).map(|counts| counts.idle).collect()
     }
 
-    /// Mean number of a tier's accepted connections on which it sends without being asked again: events, or a response in pieces.
+    /// Mean number of a tier's accepted connections on which it sends without being asked again, short messages: events.
     pub(crate) fn streaming(&self, tier: &Tier) -> f64 {
+        self.mean_of(tier, |counts| counts.streaming)
+    }
+
+    /// Mean number of a tier's accepted connections whose responses leave in long pieces, with pauses.
+    pub(crate) fn in_pieces(&self, tier: &Tier) -> f64 {
+        self.mean_of(tier, |counts| counts.in_pieces)
+    }
+
+    fn mean_of(&self, tier: &Tier, of: impl Fn(&Counts) -> f64) -> f64 {
         let samples = self.counted.samples.get(&tier.netns).into_iter().flatten();
-        let of_tier: Vec<f64> = samples.filter_map(|(_, counts)| counts.get(tier.id.0)).map(|counts| counts.streaming).collect();
+        let of_tier: Vec<f64> = samples.filter_map(|(_, counts)| counts.get(tier.id.0)).map(of).collect();
         of_tier.iter().sum::<f64>() / of_tier.len().max(1) as f64
     }
 
