@@ -8,7 +8,6 @@ verdict-overloaded-link = Overloaded, limited by the link: { $why } { $failed } 
 verdict-healthy-link = Healthy, limited by the link: { $why }
 verdict-healthy-demand = Healthy: { $connections } connections are too few to reach any limit of the server.
 verdict-unknown-in-pieces = Cannot tell: responses of { $tier } leave in pieces with pauses between them, on { $number } connections, and nothing on the way holds them back then. A limit of the rate of each response looks so (nginx: limit_rate, X-Accel-Limit-Rate; Apache: mod_ratelimit; lighttpd: kbytes-per-second; HAProxy: bwlim), and a program that makes its response bit by bit.
-verdict-unknown-waits-at-a-proxy = Cannot tell: { $number } of { $requests } requests wait inside { $tier }, and not at the servers behind it. A proxy has nothing of its own to wait for: a delay or a queue that it is told to keep looks so (HAProxy: inspect-delay, tarpit; nginx: auth_delay, a script), and a wait that cannot be seen from outside.
 verdict-healthy-demand-open = Healthy: the server answered all of the { $rate } requests/s that were offered; no limit was reached.
 verdict-healthy-watched = Healthy: { $under_way } requests in flight on average, at most { $most }. { $why }, so the server keeps up. How much more it could serve was not tried (-c).
 verdict-healthy-watched-timed = Healthy: { $under_way } requests in flight on average, { $ms } ms each, at most { $most }. { $why }, so the server keeps up. How much more it could serve was not tried (-c).
@@ -66,13 +65,28 @@ failed-unknown = how is not known
 verdict-unknown-turned-away = Cannot tell: { $missing } of the load's { $connections } connections could not be had, on average: these clients were refused at every try, and no observed station explains it. A packet filter or a balancer that limits connections does this.
 verdict-unknown-cut-off = Cannot tell: at least { $count } connections ({ $rate }/s) of { $tier } and of what it calls were closed before what they had sent was read, so that the kernel reset them. These requests got no answer, and no observed station explains it.
 verdict-unknown-cut-off-shared = Cannot tell: { $count } connections ({ $rate }/s) of network namespace { $netns } were closed before what they had sent was read, so that the kernel reset them. Other servers and programs have connections in it as well, but the samples met too few: these surely had { $surely }. Whether requests of { $tier } got no answer is not known; a longer watch tells more.
-verdict-unknown-losses = Cannot tell: { $share } % of the clients' time was lost in requests that failed or took longer than { $patience_s } s, while half of all were answered within { $median_ms } ms. No observed station explains it.
+verdict-unknown-losses = Cannot tell: { $share } % of the clients' time was lost in requests that failed or took longer than { $patience_s } s, while half of all were answered within { $median_ms } ms. No observed station explains it.{ $tier ->
+    [none] {""}
+   *[other] {" "}Most requests stood at { $tier }{ $waits ->
+        [yes] , which was found waiting for { $what }
+       *[no] {""}
+    }.
+}
 verdict-unknown-starved = Cannot tell: on average { $waiting } connections with a request waited for more than a second to be accepted by { $tier }, while { $served } others were answered again and again. No observed station explains it.
 verdict-unknown-pauses = Cannot tell: for { $share } % of the time nothing was answered, for up to { $longest } ms on end, while { $standing } requests stood { $tier ->
     [none] somewhere on the path
    *[other] at { $tier }
-}; half of all were answered within { $ms } ms. More connections would wait as well. No observed station explains the pauses: a blocked event loop, a lock, a garbage collection, or a program that is stopped.
-verdict-unknown-watched-pauses = Cannot tell: in { $share } % of the time { $tier } read nothing and answered nothing, for up to { $longest } ms on end, while requests came: { $standing } stood there at the end of such a pause. No observed station explains the pauses: a blocked event loop, a lock, a garbage collection, or a program that is stopped.
+}; half of all were answered within { $ms } ms. More connections would wait as well. { $waits ->
+    [yes] { $tier } was found waiting for { $what }; no observed station explains the pauses.
+   *[no] No observed station explains the pauses: a blocked event loop, a lock, a garbage collection, or a program that is stopped.
+}
+verdict-unknown-watched-pauses = Cannot tell: in { $share } % of the time or more { $first } answered nothing, for up to { $longest } ms on end, although { $standing } requests stood{ $tier ->
+    [none] {""}
+   *[other] , most of them at { $tier }
+}. { $waits ->
+    [yes] { $tier } was found waiting for { $what }; no observed station explains the pauses.
+   *[no] No observed station explains the pauses: a blocked event loop, a lock, a garbage collection, or a program that is stopped.
+}
 verdict-unknown-ended = Cannot tell: for { $share } % of the time nothing listened on port { $port }: the server ended { $times ->
     [one] once
    *[other] { $times } times
@@ -146,6 +160,7 @@ warning-elsewhere-waiting = { $tier } also passes requests to { $upstreams }{ $m
 }, where up to { $waiting } connections wait. None of them are for this URL: that is another site's, and is not judged here.
 warning-no-times-nginx = The access log of { $tier } has no response times: add $request_time to its log_format.
 warning-no-times = The access log of { $tier } has no response times.
+warning-upstream-opens = { $tier } opened { $opened } connections to { $remote } for each request: it keeps fewer than it uses at once. Each costs CPU time at both ends (to keep more: MaxIdleConnsPerHost in Go, 2 by default; keepalive in nginx; an agent or a pool in other programs).
 warning-edge-supposed = { $upstream } may be behind { $tier }: connections of the same user lead there, but whose they are was not seen. They may be those of another program of that user.
 warning-cut-off-shared = { $count } connections of network namespace { $netns } were closed before what they had sent was read. Other servers and programs have connections in it as well, so it is not known whose they were; nothing shows that they were those of { $tier }.
 warning-log-not-believed = The error log of { $tier } has { $count ->

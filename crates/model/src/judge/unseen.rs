@@ -6,6 +6,7 @@ use crate::facts::cores::{cores_are_spare, other_tenants, own_cores, passing_chi
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
 use crate::facts::pool::MOST;
+use crate::facts::pool::awaited::Awaited;
 use crate::facts::profile::Profiled;
 use crate::facts::suffered::held::Held;
 use crate::facts::suffered::standing::Standing;
@@ -149,13 +150,21 @@ pub(crate) fn pauses(ctx: &Context<'_>) -> Option<Message> {
     let Pauses { share, longest_us, standing } = Pauses::of(ctx, load).filter(|pauses| Cost::of_time(pauses.share).hurts())?;
     let message = Message::new("verdict-unknown-pauses").with("share", share * 100.0).with("longest", longest_us as f64 / 1e3);
     let message = message.with("standing", tenths(standing)).with("ms", load.latency_us.p50 as f64 / 1e3);
-    let at = |account: &Account, tier: &crate::facts::path::Tier| account.at_tier(tier.id.0, true);
-    let most = ctx.account().and_then(|account| {
-        let mut tiers: Vec<_> = ctx.path.tiers.iter().map(|tier| (at(account, tier), tier)).collect();
-        tiers.sort_by(|a, b| a.0.total_cmp(&b.0));
-        tiers.pop().filter(|(stand, _)| 2.0 * stand > account.under_way())
-    });
-    Some(message.with("tier", most.map_or("none", |(_, tier)| tier.name.as_str())))
+    Some(with_where(ctx, message))
+}
+
+/// Says of pauses at which server most requests stand, and what it was found waiting for.
+pub(super) fn with_where(ctx: &Context<'_>, message: Message) -> Message {
+    let stand = |account: &Account| {
+        let tiers = ctx.path.tiers.iter().map(|tier| (account.at_tier(tier.id.0, true), tier));
+        tiers.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(stand, _)| 2.0 * stand > account.under_way())
+    };
+    let Some((number, tier)) = ctx.account().and_then(stand) else { return message.with("tier", "none").with("waits", "no") };
+    let message = message.with("tier", tier.name.as_str());
+    match Awaited::of(ctx, tier, number) {
+        Some(awaited) => message.with("waits", "yes").with("what", awaited.what()),
+        None => message.with("waits", "no"),
+    }
 }
 
 /// This message of packets that are handed to no socket: nothing is known of whoever sent them. `None` if hardly any are, or if the counters were not read.
@@ -171,14 +180,12 @@ pub(super) fn undelivered<'a>(ctx: &Context<'a>, id: &'static str) -> Option<Mes
     Some(message.with("netns", ctx.netns_name(taken.netns)).with("rule", rule))
 }
 
-/// A proxy inside which most requests of a load wait, and not at the servers behind it. It has nothing of its own to wait for but what it is told to.
-pub(super) fn waits_at_a_proxy(ctx: &Context<'_>) -> Option<Message> {
-    let account = ctx.account().filter(|_| ctx.obs.load.is_some())?;
-    let is_proxy = |tier: &&Tier| !tier.upstreams.is_empty() && tier.pids.iter().any(|pid| ctx.obs.servers.contains_key(pid));
-    let waits = |tier: &Tier| account.inside(tier.id.0).value;
-    let tier = ctx.path.tiers.iter().filter(is_proxy).find(|tier| waits(tier) > MOST * account.under_way())?;
-    let told = Message::new("verdict-unknown-waits-at-a-proxy").with("tier", tier.name.as_str());
-    Some(told.with("number", tenths(waits(tier))).with("requests", tenths(account.under_way())))
+/// The server inside which most requests wait, unless its configuration was read and it passes none on: what looks like the time that they need may be a pause of its own.
+pub(super) fn pauses_inside<'a>(ctx: &Context<'a>) -> Option<&'a Tier> {
+    let account = ctx.account()?;
+    let is_most = |tier: &&Tier| account.inside(tier.id.0).value > 0.5 * account.under_way();
+    let is_read = |tier: &Tier| tier.pids.iter().any(|pid| ctx.obs.servers.get(pid).is_some_and(|server| server.config.last().is_some()));
+    ctx.path.tiers.iter().find(is_most).filter(|tier| !is_read(tier) || !tier.upstreams.is_empty())
 }
 
 /// The server furthest from the clients that sends most of its responses in long pieces with pauses. They wait for nothing on the way then: a limit of their rate looks so, and a program that makes them bit by bit.

@@ -21,9 +21,10 @@ use crate::judge::improvements::{Faster, faster};
 use crate::judge::location::Location;
 use crate::judge::starts;
 use crate::judge::station::{StationDef, StationReading};
-use crate::judge::stations::accept_queue;
+use crate::judge::stations::{accept_queue, upstream_connect};
 use crate::judge::unseen::{
-    at_servers, kept_unsent, late_elsewhere, pauses, sent_in_pieces, standing, started_untold, undelivered, waits_at_a_proxy, waits_unseen,
+    at_servers, kept_unsent, late_elsewhere, pauses, pauses_inside, sent_in_pieces, standing, started_untold, undelivered, waits_unseen,
+    with_where,
 };
 use crate::judge::watched::Untold;
 use crate::ledger::{hundredths, tenths};
@@ -104,6 +105,7 @@ pub(crate) fn judge(ctx: &Context<'_>, table: impl Iterator<Item = &'static Stat
     stations.iter_mut().filter(|reading| is_guess(reading) || is_of_no_waits(ctx, reading)).for_each(|reading| reading.ceiling_rps = None);
     notes.extend(accept_queue::tracing_notes(ctx, &findings));
     notes.extend(generator_waited(ctx, &findings, &judgement));
+    notes.extend(upstream_connect::notes(ctx, &findings));
     if judgement.verdict == Verdict::Healthy {
         notes.extend(undelivered(ctx, "warning-undelivered"));
     }
@@ -120,9 +122,8 @@ const PERHAPS_ERRORS: &str = "verdict-unknown-perhaps-errors";
 /// What a watched server answers is in its access log, or on the wire in plain text: without either, errors among quick answers do not show. The sentence of a healthy server says so itself.
 fn with_what_is_unseen(ctx: &Context<'_>, judgement: Judgement) -> Judgement {
     let is_open = judgement.verdict == Verdict::Unknown && ctx.obs.load.is_none() || judgement.limited_by == Some(LimitedBy::Demand);
-    let by_demand = || waits_at_a_proxy(ctx).filter(|_| judgement.limited_by == Some(LimitedBy::Demand));
-    if let Some(waits) = sent_in_pieces(ctx).filter(|_| is_open).or_else(by_demand) {
-        return Judgement::unknown(waits);
+    if let Some(paced) = sent_in_pieces(ctx).filter(|_| is_open) {
+        return Judgement::unknown(paced);
     }
     if let Some(tier) = pauses_inside(ctx).filter(|_| judgement.limited_by == Some(LimitedBy::Demand) && ctx.obs.load.is_some()) {
         let inside = ctx.account().map_or(0.0, |account| account.inside(tier.id.0).value);
@@ -149,14 +150,6 @@ fn with_what_is_unseen(ctx: &Context<'_>, judgement: Judgement) -> Judgement {
         }
         None => judgement,
     }
-}
-
-/// The server inside which most requests wait, if its configuration was not read: what looks like the time that they need may be a pause of its own.
-fn pauses_inside<'a>(ctx: &Context<'a>) -> Option<&'a Tier> {
-    let account = ctx.account()?;
-    let is_most = |tier: &&Tier| account.inside(tier.id.0).value > 0.5 * account.under_way();
-    let is_read = |tier: &Tier| tier.pids.iter().any(|pid| ctx.obs.servers.get(pid).is_some_and(|server| server.config.last().is_some()));
-    ctx.path.tiers.iter().find(is_most).filter(|tier| !is_read(tier))
 }
 
 /// Packets of watched connections that look like responses with an error, in numbers that would hurt, where nothing tells what they are.
@@ -408,7 +401,7 @@ fn unexplained_losses(ctx: &Context<'_>, load: &LoadResult) -> Option<Message> {
     }
     (load.latency_us.p50 <= lost.patience_us / 2).then(|| {
         let told = Message::new("verdict-unknown-losses").with("share", share * 100.0).with("patience_s", lost.patience_us as f64 / 1e6);
-        told.with("median_ms", load.latency_us.p50 as f64 / 1e3)
+        with_where(ctx, told.with("median_ms", load.latency_us.p50 as f64 / 1e3))
     })
 }
 

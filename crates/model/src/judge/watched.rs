@@ -5,6 +5,7 @@ use crate::facts::harm::{Cost, LATENCY_NOISE_SHARE};
 use crate::facts::pool::awaited::Awaited;
 use crate::facts::pool::{Pool, PoolKind, SAMPLES_MIN, looks};
 use crate::facts::traffic;
+use crate::judge::unseen::with_where;
 use crate::ledger::{Account, CROWD_TIMES_MAX, Levels, Pauses, Starved, Varying, tenths};
 use crate::output::message::Message;
 use crate::output::report::LedgerPlaceKind as Place;
@@ -154,7 +155,8 @@ fn healthy(ctx: &Context<'_>, account: &Account, varying: &Varying, why: Message
 
 fn paused(ctx: &Context<'_>, Pauses { share, longest_us, standing }: &Pauses) -> Message {
     let told = Message::new("verdict-unknown-watched-pauses").with("share", share * 100.0).with("longest", *longest_us as f64 / 1e3);
-    told.with("standing", tenths(*standing)).with("tier", ctx.path.tiers.first().map_or("", |tier| tier.name.as_str()))
+    let first = ctx.path.tiers.first().map_or("", |tier| tier.name.as_str());
+    with_where(ctx, told.with("standing", tenths(*standing)).with("first", first))
 }
 
 fn grows(Levels { few, many }: Levels) -> Message {

@@ -3,12 +3,16 @@
 use std::collections::BTreeMap;
 
 use crate::facts::Context;
+use crate::facts::pool::MOST;
 use crate::observation::{RequestSample, RequestSocket, RequestTimes};
 
 use super::connections::tier_of;
 
 /// Fewest answers that are usual in such a time: chance then leaves one in twenty thousand without one (Poisson).
 const ANSWERS_MIN: f64 = 10.0;
+
+/// How many times as long as a request usually takes the time between two samples must be for one without an answer to be a pause.
+const QUICK_TIMES: f64 = 10.0;
 
 /// Spells in which nothing was read or answered although requests stood.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,6 +36,8 @@ struct Interval {
     /// Requests that stood unread at both ends of it, and at its end.
     stayed: usize,
     standing: usize,
+    /// Requests that were read, or not, and stood unanswered at both ends.
+    unanswered: usize,
 }
 
 impl Pauses {
@@ -46,10 +52,16 @@ impl Pauses {
         let intervals: Vec<Interval> = sockets.windows(2).map(|two| Interval::between(&two[0], &two[1])).collect();
         let all_us = intervals.iter().map(|interval| interval.us).sum::<u64>().max(1);
         let usual = intervals.iter().map(|interval| interval.answered).sum::<u64>() as f64 / all_us as f64;
-        let is_still = |interval: &Interval| interval.answered == 0 && interval.stayed > 0;
+        let most = intervals.iter().map(|interval| interval.unanswered).max().unwrap_or(0) as f64;
+        // Little's law, of all that ever stood.
+        let each_us = most / usual.max(f64::MIN_POSITIVE);
+        // A few that were read and stand are long ones, while nobody asks for others. Those that take as long as that have answers that come together, once they asked together.
+        let stand = |interval: &Interval| interval.unanswered as f64 > MOST * most && interval.us as f64 > QUICK_TIMES * each_us;
+        let is_still = |interval: &Interval| interval.answered == 0 && (interval.stayed > 0 || stand(interval));
         let spells = intervals.split(|interval| !is_still(interval)).filter_map(|spell| {
             let us = spell.iter().map(|interval| interval.us).sum::<u64>();
-            (usual * us as f64 >= ANSWERS_MIN).then_some((us, spell.last()?.standing))
+            let last = spell.last()?;
+            (usual * us as f64 >= ANSWERS_MIN).then_some((us, last.standing.max(last.unanswered)))
         });
         let (us, standing): (Vec<u64>, Vec<usize>) = spells.unzip();
         Some(Self {
@@ -71,6 +83,10 @@ impl Interval {
             grew(|times| times.data_segs_out).min(grew(|times| times.data_segs_in).max(1))
         };
         let is_unread = |socket: &RequestSocket| socket.receive_queue > 0;
+        let stands = |cookie: &u64, socket: &RequestSocket| {
+            let is_same = |later: &&&RequestSocket| segments(later) == segments(socket);
+            is_asked(socket) && to.get(cookie).filter(is_same).is_some_and(|later| is_asked(later))
+        };
         let ended = from.keys().filter(|cookie| !to.contains_key(cookie)).count() as u64;
         let stayed = from.iter().filter(|(cookie, socket)| is_unread(socket) && to.get(cookie).is_some_and(|later| is_unread(later)));
         Self {
@@ -78,8 +94,19 @@ impl Interval {
             answered: to.iter().map(|(cookie, socket)| answers(cookie, socket)).sum::<u64>() + ended,
             stayed: stayed.count(),
             standing: to.values().filter(|socket| is_unread(socket)).count(),
+            unanswered: from.iter().filter(|(cookie, socket)| stands(cookie, socket)).count(),
         }
     }
+}
+
+/// True if the last that was said on a connection is a request.
+fn is_asked(socket: &RequestSocket) -> bool {
+    socket.receive_queue > 0 || socket.times.is_some_and(|times| times.received_last() == Some(true) && !times.never_received())
+}
+
+/// Segments with data, received and sent.
+fn segments(socket: &RequestSocket) -> Option<(u64, u64)> {
+    socket.times?.data_segs_in.zip(socket.times?.data_segs_out)
 }
 
 /// The first tier's accepted connections, and those that wait to be accepted, by their cookies.

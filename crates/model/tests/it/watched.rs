@@ -446,11 +446,7 @@ fn a_server_that_pauses_again_and_again_is_not_healthy() {
         told(&obs)
     };
     let diagnosis = paused(900);
-    assert!(
-        diagnosis.verdict == Verdict::Unknown && diagnosis.summary.contains("read nothing and answered nothing"),
-        "{}",
-        diagnosis.summary
-    );
+    assert!(diagnosis.verdict == Verdict::Unknown && diagnosis.summary.contains("answered nothing"), "{}", diagnosis.summary);
     assert_eq!(paused(0).verdict, Verdict::Healthy, "{}", paused(0).summary);
 }
 

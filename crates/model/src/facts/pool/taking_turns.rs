@@ -45,7 +45,9 @@ impl TakingTurns {
         // All of an answer's time may pass in this tier, and with the wake-ups that a single request does not need.
         let explained = of_one(alone_us + WAKES_US * ctx.path.tiers.len() as f64);
         let held = Self { waiting: inside, at_once: of_one(alone_us), rate_rps, alone_us };
-        (inside - explained > MOST * pool.busy_mean()).then_some(held)
+        // How long other clients' requests take alone is not known: they may hold workers for as long as they like.
+        let of_others = account.others().map_or(0.0, |(others, _)| others);
+        (inside - explained - of_others > MOST * pool.busy_mean()).then_some(held)
     }
 }
 

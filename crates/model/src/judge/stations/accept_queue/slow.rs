@@ -78,7 +78,12 @@ fn costs(ctx: &Context<'_>, reading: &StationReading, (tier, listener): (&Tier, 
     let at_tier = at_door(ctx, tier, waits_to_be_accepted).map_or(0.0, |(there, all)| there / all.max(f64::MIN_POSITIVE));
     let share = (at_tier * share_of_queues(ctx, reading, tier)).min(1.0);
     let suffered = match &ctx.obs.load {
-        Some(load) => Cost::share_of_requests(share).hurts() && suffered::not_accepted(load, ctx.path.is_first(tier)).hurts(),
+        Some(load) => {
+            // A client on a kept connection that nobody accepts gets nothing, while the others make any number of requests.
+            let got_nothing = load.keep_alive && load.errors.response_timeout + load.errors.connect_timeout > 0;
+            let is_first = ctx.path.is_first(tier);
+            Cost::share_of_requests(share).hurts() && (got_nothing || suffered::not_accepted(load, is_first).hurts())
+        }
         None => {
             Lengths::of(ctx, listener).is_some_and(|lengths| suffered::dropped(ctx, listener.netns, u64::from(lengths.growth())).hurts())
         }

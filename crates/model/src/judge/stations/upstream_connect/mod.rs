@@ -40,6 +40,8 @@ const FINDINGS: [FindingId; 3] = [FindingId::CHURN, FindingId::CLOSE_RACE, Findi
 
 /// Connections per request from which each request counts as having its own. The counters are read up to a sampling interval apart.
 const EACH_MIN: f64 = 0.9;
+/// Connections per request from which most requests have their own, although some are kept.
+const MANY_MIN: f64 = 0.5;
 /// Samples of the sockets below which nothing is said about the time. They are read about once a second.
 const SAMPLES_MIN: usize = 3;
 
@@ -265,6 +267,15 @@ fn judge(ctx: &Context<'_>, _: &[StationReading]) -> Vec<Finding> {
     .chain(race::findings(ctx))
     .chain(unreachable::findings(ctx))
     .collect()
+}
+
+/// Tiers that keep fewer connections than they use at once, so that they open and close one for most requests. What that costs is spread over the program and the kernel at both ends, where no
+/// profile tells it from other work.
+pub(crate) fn notes(ctx: &Context<'_>, findings: &[Finding]) -> Vec<Message> {
+    let is_told = |edge: &Edge<'_>| findings.iter().any(|finding| finding.id == FindingId::CHURN && finding.at == edge.at());
+    let opens = |edge: &Edge<'_>| edge.is_kept() && edge.opened.is_some_and(|opened| opened >= MANY_MIN);
+    let many = edges(ctx).into_iter().filter(|edge| ctx.obs.load.is_some() && opens(edge) && !is_told(edge));
+    many.map(|edge| edge.args("warning-upstream-opens")).collect()
 }
 
 fn is_idle(ctx: &Context<'_>, tier: &Tier) -> bool {
