@@ -117,7 +117,7 @@ finding-debug-log-title = { $tier } writes a debug log, which takes { $share } %
 finding-debug-log-explanation = CPU time is the limit, and much of it goes into a log that records each step of each request. Only somebody who is debugging needs it.
 finding-debug-log-explanation-meant = CPU time is the limit, and much of it goes into a log that records each step of each request. The log is configured for a server under load, so nothing is wrong, but throughput would be higher without it.
 finding-process-starts-hot-title = { $tier } starts processes all the time, which takes { $share } % of { $of }
-finding-process-starts-hot-explanation = CPU time is the limit, and much of it goes into starting and ending processes, as a server does that starts one for each request (CGI) or ends its workers after a few. Processes that stay serve the next request without that.
+finding-process-starts-hot-explanation = CPU time is the limit, and much of it goes into starting and ending processes, as a server does that starts one for each request (CGI) or connection, or ends its workers after a few. Processes that stay serve the next request without that.
 evidence-process-starts = { $is_known ->
     [yes] { $tier } started { $per_s } processes a second, { $each } for each response.
    *[no] { $tier } started { $per_s } processes a second.
@@ -171,6 +171,7 @@ remedy-switch-steps-off-risk = Whoever is debugging with these lines loses them.
 remedy-keep-scripts-compiled-text = Cache compiled scripts. For PHP: opcache.enable=1, with opcache.memory_consumption and opcache.max_accelerated_files large enough for all scripts. For other languages, see their documentation.
 remedy-keep-scripts-compiled-risk = A changed script is noticed only after opcache.revalidate_freq seconds, or after a reload if opcache.validate_timestamps is off.
 remedy-keep-processes-text = Let the server keep its processes: FastCGI or an application server instead of CGI scripts, workers instead of a fork for each connection, and more requests for each worker before it ends (gunicorn --max-requests, php-fpm pm.max_requests, Apache MaxConnectionsPerChild).
+remedy-keep-processes-text-connections = If { $tier } starts a process for each connection, as PostgreSQL does, let { $callers } keep its connections in a pool, as many as it uses at once, or put a pooler between them (PgBouncer). If it starts one for each request (CGI), let a server keep them: FastCGI or an application server.
 remedy-keep-processes-risk = A process that stays keeps what a program leaks, in memory and open files, until it is started anew: let it end after some thousand requests.
 remedy-try-another-allocator-text = Try another allocator without a rebuild: set LD_PRELOAD=libjemalloc.so.2 in the environment of the service. Measure both in turn under the same load.
 remedy-try-another-allocator-risk = Memory use changes, and a program that relies on glibc's malloc hooks may break. Memory that a program does not get from malloc (nginx's pools, PHP's own allocator) is not affected.

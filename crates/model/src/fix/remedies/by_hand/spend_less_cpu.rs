@@ -32,9 +32,15 @@ pub(in crate::fix::remedies) const SWITCH_STEPS_OFF: AdviceDef = def("switch-ste
     let is_any_left = tiers(ctx, placed).into_iter().filter_map(|tier| ctx.nginx_of(tier)).any(is_left);
     advice("remedy-switch-steps-off-text", "remedy-switch-steps-off-risk").filter(|_| is_any_left)
 });
-/// Which way is open is the program's: nobody but its owner can turn a script into a server.
-pub(in crate::fix::remedies) const KEEP_PROCESSES: AdviceDef =
-    def("keep-processes", FindingId::PROCESS_STARTS, |_, _| advice("remedy-keep-processes-text", "remedy-keep-processes-risk"));
+/// Which way is open is the program's: nobody but its owner can turn a script into a server. Behind another server each process may serve one connection, and that one decides how many are started.
+pub(in crate::fix::remedies) const KEEP_PROCESSES: AdviceDef = def("keep-processes", FindingId::PROCESS_STARTS, |ctx, placed| {
+    let called = tiers(ctx, placed).into_iter().find(|tier| !ctx.path.is_first(tier));
+    let Some(called) = called else { return advice("remedy-keep-processes-text", "remedy-keep-processes-risk") };
+    let text = Message::new("remedy-keep-processes-text-connections").with("tier", called.name.as_str());
+    let callers = ctx.path.tiers.iter().filter(|tier| tier.upstreams.contains(&called.id.0));
+    let text = text.with("callers", callers.map(|tier| tier.name.as_str()).collect::<Vec<_>>().join(", "));
+    Some(Advice::words(text, "remedy-keep-processes-risk", Lift::Cost))
+});
 pub(in crate::fix::remedies) const OTHER_ALLOCATOR: AdviceDef = def("try-another-allocator", FindingId::ALLOCATOR_HOT, |_, _| {
     advice("remedy-try-another-allocator-text", "remedy-try-another-allocator-risk")
 });
