@@ -128,6 +128,11 @@ impl Path {
         !sure.contains(&tier.0)
     }
 
+    /// True if a server of the path calls the first one: requests that are not the clients' may be its own.
+    pub(crate) fn calls_itself(&self) -> bool {
+        self.tiers.iter().any(|tier| tier.upstreams.contains(&0))
+    }
+
     /// True for the tier that the clients connect to.
     pub fn is_first(&self, tier: &Tier) -> bool {
         self.tiers.first().is_some_and(|first| first.id == tier.id)

@@ -49,6 +49,7 @@ pub(crate) fn warnings(ctx: &Context<'_>, unread: &Unread) -> Vec<Message> {
     let others = ctx.account().and_then(|account| Some((account, account.others()?)));
     if let Some((account, (others, times))) = others.filter(|(_, (others, _))| tenths(*others) > 0.0) {
         let warning = Message::new("warning-other-clients").with("others", tenths(others)).with("all", tenths(account.under_way()));
+        let warning = warning.with("whose", if ctx.path.calls_itself() { "own" } else { "others" });
         warnings.push(warning.with("share", 100.0 * (1.0 - 1.0 / times)));
     }
     for OtherTenants { cores, share, names, yield_all } in named_tenants(ctx) {

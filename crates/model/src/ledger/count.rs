@@ -345,7 +345,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
             tick_ms,
             rhythms,
             ways_us,
-            pieces: Pieces::of(samples, by_sample),
+            pieces: Pieces::of(ctx, samples, by_sample),
             multiplexed: at_least(asked, MULTIPLEXED_MIN),
             away: away(ctx, id, sampled),
             kept: BTreeSet::new(),
@@ -418,7 +418,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
                         told => told,
                     };
                     let acknowledged = acknowledged(socket, other);
-                    let piece = self.pieces.at(socket, at_us).and_then(|piece| piece.told(self.ctx.obs.load.is_some(), tier == 0));
+                    let piece = self.pieces.at(socket, at_us, tier);
                     counts[tier].in_pieces += if self.pieces.are_usual(socket.cookie) { weight } else { 0.0 };
                     let known =
                         ConnectionContext { before: *before, has_arrived, exchange, acknowledged, piece, ..self.known(socket, tier) };

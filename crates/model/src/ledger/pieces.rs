@@ -2,7 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::observation::{RequestSample, RequestSocket};
+use crate::facts::Context;
+use crate::observation::{RequestSample, RequestSocket, RequestTimes};
 
 use super::connection_state::{PIECE_BYTES_MIN, received_more, sent_without_request};
 use super::connections::Pair;
@@ -28,27 +29,52 @@ struct Intervals {
 /// Segments that a connection sent for each that it received, from the most that were sent before the next request came.
 #[derive(Debug, Clone, Copy, Default)]
 struct Replies {
-    /// Segments received and sent: at the last sample, and when the request before that was answered.
-    now: Option<(u64, u64)>,
-    before: Option<(u64, u64)>,
+    /// At the last sample, and when the request before that was answered.
+    now: Option<Sent>,
+    before: Option<Sent>,
     /// `None` before the first, zero if they differ.
     each: Option<u64>,
     steps: u32,
+    /// Bytes and segments of these.
+    bytes: u64,
+    segments: u64,
+}
+
+/// Counters of a connection: segments received and sent, and bytes sent.
+#[derive(Debug, Clone, Copy)]
+struct Sent {
+    came: u64,
+    segments: u64,
+    bytes: u64,
 }
 
 impl Replies {
     fn add(&mut self, socket: &RequestSocket) {
-        let Some((came, sent)) = socket.times.and_then(|times| times.data_segs_in.zip(times.data_segs_out)) else { return };
-        if let Some((came_before, sent_before)) = self.now.filter(|(came_before, _)| *came_before < came) {
-            if let Some((came_first, sent_first)) = self.before {
-                let (requests, segments) = (came_before.saturating_sub(came_first), sent_before.saturating_sub(sent_first));
+        let counted =
+            |times: &RequestTimes| Some(Sent { came: times.data_segs_in?, segments: times.data_segs_out?, bytes: times.bytes_sent? });
+        let Some(now) = socket.times.as_ref().and_then(counted) else { return };
+        if let Some(last) = self.now.filter(|last| last.came < now.came) {
+            if let Some(first) = self.before {
+                let (requests, segments) = (last.came.saturating_sub(first.came), last.segments.saturating_sub(first.segments));
                 let each = segments.checked_rem(requests).filter(|rest| *rest == 0).map_or(0, |_| segments / requests);
                 self.each = Some(if self.each.is_none_or(|known| known == each) { each } else { 0 });
                 self.steps += 1;
+                self.segments += segments;
+                self.bytes += last.bytes.saturating_sub(first.bytes);
             }
-            self.before = Some((came_before, sent_before));
+            self.before = Some(last);
         }
-        self.now = Some((came, sent));
+        self.now = Some(now);
+    }
+
+    /// The segments of each response, if each has the same number of two or more.
+    fn each(self) -> Option<u64> {
+        self.each.filter(|each| *each >= 2 && self.steps >= SAME_MIN)
+    }
+
+    /// True if they are shorter than those of a message that needs several.
+    fn are_short(self) -> bool {
+        self.bytes < PIECE_BYTES_MIN * self.segments
     }
 }
 
@@ -73,11 +99,6 @@ impl Intervals {
     fn streams(self) -> bool {
         self.alone >= STREAMS_MIN && self.alone > self.asked + 1 && !self.answers_in_pieces()
     }
-
-    /// The segments of each response, if each has the same number of two or more.
-    fn segments(self) -> Option<u64> {
-        self.replies.each.filter(|each| *each >= 2 && self.replies.steps >= SAME_MIN)
-    }
 }
 
 /// How the connections of one namespace send.
@@ -86,10 +107,24 @@ pub(super) struct Pieces {
     intervals: HashMap<u64, Intervals>,
     /// Connections with the time of a sample after which the rest of a response was sent.
     unfinished: HashSet<(u64, u64)>,
+    asked: Asked,
+}
+
+/// Who asks, and how.
+#[derive(Debug, Clone, Copy, Default)]
+struct Asked {
+    /// A load knows of its own requests which are under way.
+    by_load: bool,
+    over_tls: bool,
 }
 
 impl Pieces {
-    pub(super) fn of(samples: &[&(u64, RequestSample)], by_sample: &[Vec<Pair<'_>>]) -> Self {
+    pub(super) fn of(ctx: &Context<'_>, samples: &[&(u64, RequestSample)], by_sample: &[Vec<Pair<'_>>]) -> Self {
+        let asked = Asked { by_load: ctx.obs.load.is_some(), over_tls: ctx.obs.request.scheme == "https" };
+        Self { asked, ..Self::among(samples, by_sample) }
+    }
+
+    fn among(samples: &[&(u64, RequestSample)], by_sample: &[Vec<Pair<'_>>]) -> Self {
         let mut found = Self::default();
         let mut last_us = 0;
         for ((at_us, _), pairs) in samples.iter().zip(by_sample) {
@@ -114,14 +149,18 @@ impl Pieces {
         self.intervals.get(&cookie).is_some_and(|of_one| of_one.answers_in_pieces())
     }
 
-    /// How far a response has come on a connection that looks idle in the sample of this time.
-    pub(super) fn at(&self, socket: &RequestSocket, at_us: u64) -> Option<Piece> {
+    /// How far a response has come on a connection of a tier that looks idle in the sample of this time.
+    pub(super) fn at(&self, socket: &RequestSocket, at_us: u64, tier: usize) -> Option<Piece> {
+        self.seen(socket, at_us)?.told(self.asked, tier == 0)
+    }
+
+    fn seen(&self, socket: &RequestSocket, at_us: u64) -> Option<Piece> {
         let of_one = self.intervals.get(&socket.cookie)?;
         let sent = || socket.times.and_then(|times| times.data_segs_out);
         if of_one.answers_in_pieces() && self.unfinished.contains(&(socket.cookie, at_us)) {
             Some(Piece::MoreFollows)
-        } else if of_one.segments().zip(sent()).is_some_and(|(each, sent)| sent % each != 0) {
-            Some(Piece::Lacks)
+        } else if of_one.replies.each().zip(sent()).is_some_and(|(each, sent)| sent % each != 0) {
+            Some(Piece::Lacks { is_short: of_one.replies.are_short() })
         } else {
             of_one.answers_in_pieces().then_some(Piece::MayFollow)
         }
@@ -133,20 +172,26 @@ impl Pieces {
 pub(crate) enum Piece {
     /// More of it was sent later, without another request.
     MoreFollows,
-    /// Each response took the same number of segments, and all that were sent on this connection are no multiple of it. The rest is still to come, unless an earlier response was another one.
-    Lacks,
+    /// Each response took the same number of segments, and all that were sent on this connection are no multiple of it. The rest is still to come, unless something else was sent before: an
+    /// answer of another length, or what a database or TLS says at the beginning.
+    Lacks {
+        /// The segments are short: they were written one by one, and are no parts of a long message.
+        is_short: bool,
+    },
     /// Not known: the rest may have been sent just before the next request.
     MayFollow,
 }
 
 impl Piece {
-    /// The same with what is known of the requests: under a load they are there, and at the first tier it knows which.
-    pub(super) fn told(self, is_loaded: bool, is_first: bool) -> Option<Self> {
+    /// The same with what is known of the connection. Under a load the requests behind its own are there. Whether a long response lacks something shows only where nothing but responses is sent.
+    fn told(self, asked: Asked, is_first: bool) -> Option<Self> {
         match self {
             Self::MoreFollows => Some(self),
-            _ if is_loaded && is_first => None,
-            Self::Lacks if is_loaded => Some(Self::MoreFollows),
-            Self::Lacks | Self::MayFollow => Some(Self::MayFollow),
+            _ if is_first && asked.by_load => None,
+            Self::Lacks { .. } if is_first => Some(Self::MayFollow).filter(|_| !asked.over_tls),
+            Self::Lacks { is_short: false } => None,
+            Self::Lacks { is_short: true } if asked.by_load => Some(Self::MoreFollows),
+            Self::Lacks { is_short: true } | Self::MayFollow => Some(Self::MayFollow),
         }
     }
 }
@@ -166,7 +211,7 @@ mod tests {
 
     use super::super::connections::pairs;
     use super::*;
-    use crate::observation::{RequestTimes, SocketAddress, TcpState};
+    use crate::observation::{SocketAddress, TcpState};
 
     /// What a server does on one connection: it answers each request in pieces of so many bytes, with a pause after each but the last, and the client asks again after another.
     #[derive(Debug, Clone, Copy)]
@@ -222,25 +267,25 @@ mod tests {
 
     fn found(samples: &[(u64, RequestSample)]) -> Pieces {
         let samples: Vec<&(u64, RequestSample)> = samples.iter().collect();
-        Pieces::of(&samples, &pairs(&samples))
+        Pieces::among(&samples, &pairs(&samples))
     }
 
     #[test]
     fn events_are_a_stream_and_responses_in_pieces_are_none() {
         let events = Server { pieces: 1_000, piece_bytes: 60, pause_ms: 100, think_ms: 1 };
         let (samples, _) = events.sampled(&[200; 40]);
-        assert!(found(&samples).streams(1) && found(&samples).at(&samples[3].1.sockets[0], samples[3].0).is_none());
+        assert!(found(&samples).streams(1) && found(&samples).seen(&samples[3].1.sockets[0], samples[3].0).is_none());
         let paced = Server { pieces: 3, piece_bytes: 50_000, pause_ms: 700, think_ms: 1 };
         let (samples, under_way) = paced.sampled(&[190; 60]);
         let of_all = found(&samples);
         assert!(!of_all.streams(1) && of_all.are_usual(1));
-        let proven = samples.iter().filter(|(ms, sample)| of_all.at(&sample.sockets[0], *ms) == Some(Piece::MoreFollows)).count();
+        let proven = samples.iter().filter(|(ms, sample)| of_all.seen(&sample.sockets[0], *ms) == Some(Piece::MoreFollows)).count();
         assert!(proven >= 7 && under_way.iter().all(|is_under_way| *is_under_way), "{proven}");
         // A response that leaves at once, whatever its length.
         let whole = Server { pieces: 1, piece_bytes: 500_000, pause_ms: 1, think_ms: 300 };
         let (samples, _) = whole.sampled(&[190; 60]);
         let of_all = found(&samples);
-        assert!(samples.iter().all(|(ms, sample)| of_all.at(&sample.sockets[0], *ms).is_none()));
+        assert!(samples.iter().all(|(ms, sample)| of_all.seen(&sample.sockets[0], *ms).is_none()));
     }
 
     #[test]
@@ -248,10 +293,30 @@ mod tests {
         let server = Server { pieces: 2, piece_bytes: 150, pause_ms: 230, think_ms: 1 };
         let (samples, _) = server.sampled(&[200; 40]);
         let of_all = found(&samples);
-        let lacking = samples.iter().filter(|(ms, sample)| of_all.at(&sample.sockets[0], *ms) == Some(Piece::Lacks)).count();
+        let lacking = samples.iter().filter(|(ms, sample)| of_all.seen(&sample.sockets[0], *ms) == Some(SHORT)).count();
         assert!(lacking > 30, "{lacking}");
-        assert_eq!(Piece::Lacks.told(true, false), Some(Piece::MoreFollows));
-        assert_eq!((Piece::Lacks.told(false, false), Piece::Lacks.told(true, true)), (Some(Piece::MayFollow), None));
+    }
+
+    const SHORT: Piece = Piece::Lacks { is_short: true };
+
+    #[test]
+    fn what_lacks_something_is_under_way_only_where_nothing_else_explains_it() {
+        let long = Piece::Lacks { is_short: false };
+        let watched = Asked::default();
+        let (loaded, over_tls) = (Asked { by_load: true, ..watched }, Asked { over_tls: true, ..watched });
+        let rows = [
+            (SHORT, loaded, false, Some(Piece::MoreFollows)),
+            (SHORT, watched, false, Some(Piece::MayFollow)),
+            (SHORT, loaded, true, None),
+            (SHORT, over_tls, true, None),
+            (long, watched, true, Some(Piece::MayFollow)),
+            (long, loaded, false, None),
+            (long, watched, false, None),
+            (Piece::MoreFollows, loaded, true, Some(Piece::MoreFollows)),
+        ];
+        for (piece, asked, is_first, told) in rows {
+            assert_eq!(piece.told(asked, is_first), told, "{piece:?} {asked:?} {is_first}");
+        }
     }
 
     proptest! {
@@ -265,8 +330,8 @@ mod tests {
             let (samples, under_way) = Server { pieces, piece_bytes, pause_ms, think_ms }.sampled(&gaps_ms);
             let of_all = found(&samples);
             for ((ms, sample), is_under_way) in samples.iter().zip(under_way) {
-                let piece = of_all.at(&sample.sockets[0], *ms);
-                prop_assert!(is_under_way || !matches!(piece, Some(Piece::MoreFollows | Piece::Lacks)), "{piece:?} at {ms}");
+                let piece = of_all.seen(&sample.sockets[0], *ms);
+                prop_assert!(is_under_way || !matches!(piece, Some(Piece::MoreFollows | Piece::Lacks { .. })), "{piece:?} at {ms}");
             }
         }
     }

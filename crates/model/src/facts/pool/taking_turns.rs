@@ -46,7 +46,7 @@ impl TakingTurns {
         let explained = of_one(alone_us + WAKES_US * ctx.path.tiers.len() as f64);
         let held = Self { waiting: inside, at_once: of_one(alone_us), rate_rps, alone_us };
         // How long other clients' requests take alone is not known: they may hold workers for as long as they like.
-        let of_others = account.others().map_or(0.0, |(others, _)| others);
+        let of_others = account.others().filter(|_| !ctx.path.calls_itself()).map_or(0.0, |(others, _)| others);
         (inside - explained - of_others > MOST * pool.busy_mean()).then_some(held)
     }
 }
