@@ -46,12 +46,7 @@ impl Unread {
 /// The warnings of an observation.
 pub(crate) fn warnings(ctx: &Context<'_>, unread: &Unread) -> Vec<Message> {
     let mut warnings: Vec<Message> = cut_short(ctx).into_iter().collect();
-    let others = ctx.account().and_then(|account| Some((account, account.others()?)));
-    if let Some((account, (others, times))) = others.filter(|(_, (others, _))| tenths(*others) > 0.0) {
-        let warning = Message::new("warning-other-clients").with("others", tenths(others)).with("all", tenths(account.under_way()));
-        let warning = warning.with("whose", if ctx.path.calls_itself() { "own" } else { "others" });
-        warnings.push(warning.with("share", 100.0 * (1.0 - 1.0 / times)));
-    }
+    warnings.extend(other_clients(ctx));
     for OtherTenants { cores, share, names, yield_all } in named_tenants(ctx) {
         let kind = if names.is_empty() {
             "unnamed"
@@ -120,6 +115,15 @@ pub(crate) fn warnings(ctx: &Context<'_>, unread: &Unread) -> Vec<Message> {
 pub(crate) fn resent(load: &LoadResult) -> Option<Message> {
     let share = load.resent as f64 / load.requests.max(1) as f64;
     (share >= FAILED_SHARE_NOISE).then(|| Message::new("warning-resent").with("count", load.resent).with("share", 100.0 * share))
+}
+
+/// Requests under way that are not the load's.
+fn other_clients(ctx: &Context<'_>) -> Option<Message> {
+    let account = ctx.account()?;
+    let (others, times) = account.others().filter(|(others, _)| tenths(*others) > 0.0)?;
+    let told = Message::new("warning-other-clients").with("others", tenths(others)).with("all", tenths(account.under_way()));
+    let told = told.with("whose", if ctx.path.calls_itself() { "own" } else { "others" });
+    Some(told.with("share", 100.0 * (1.0 - 1.0 / times)))
 }
 
 /// The calls that only the user of their connections tells.
