@@ -177,7 +177,7 @@ fn consent_is_needed_where_nothing_proves_what_was_read() {
     let Some(fpm) = PhpFpm::start_with("ondemand", false, "pm = ondemand\npm.max_children = 2\n") else { return };
     let guard = &mut store(fpm.dir()).lock().unwrap();
     let change = fpm.change(ServerSetting::PhpFpmMaxChildren { pool: "www".to_owned() }, "2", "3", Activation::Reload);
-    servers::age(&[fpm.pid()]);
+    fpm.age();
     fs::write(fpm.main(), fs::read_to_string(fpm.main()).unwrap() + "; more\n").unwrap();
     assert_eq!(unread(apply(guard, std::slice::from_ref(&change))), [text(&fpm.main())]);
     agreed(guard, &change, &Consent::AnyUnread).unwrap();

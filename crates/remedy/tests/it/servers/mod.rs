@@ -302,6 +302,12 @@ pub(crate) struct PhpFpm {
 }
 
 impl PhpFpm {
+    /// Waits until a tenth of a second has passed since it wrote its pid file, after it had read its configuration: on a busy host long after its start.
+    pub(crate) fn age(&self) {
+        let written = fs::metadata(self.dir().join("fpm.pid")).unwrap().modified().unwrap();
+        until("time passes", || written.elapsed().is_ok_and(|since| since > Duration::from_millis(100)));
+    }
+
     pub(crate) fn start(name: &str, background: bool) -> Option<Self> {
         Self::start_with(name, background, "pm = static\npm.max_children = 2 ; few\n")
     }
