@@ -274,7 +274,9 @@ fn judge(ctx: &Context<'_>, _: &[StationReading]) -> Vec<Finding> {
 pub(crate) fn notes(ctx: &Context<'_>, findings: &[Finding]) -> Vec<Message> {
     let is_told = |edge: &Edge<'_>| findings.iter().any(|finding| finding.id == FindingId::CHURN && finding.at == edge.at());
     let opens = |edge: &Edge<'_>| edge.is_kept() && edge.opened.is_some_and(|opened| opened >= MANY_MIN);
-    let many = edges(ctx).into_iter().filter(|edge| ctx.obs.load.is_some() && opens(edge) && !is_told(edge));
+    // Of watched traffic it is not known how many connections the clients opened.
+    let edges = if ctx.obs.load.is_some() { edges(ctx) } else { Vec::new() };
+    let many = edges.into_iter().filter(|edge| opens(edge) && !is_told(edge));
     many.map(|edge| edge.args("warning-upstream-opens")).collect()
 }
 
