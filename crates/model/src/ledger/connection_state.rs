@@ -254,7 +254,7 @@ fn within_a_tick(times: &RequestTimes, known: &ConnectionContext<'_>) -> Connect
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::observation::{SocketAddress, UnixPeer};
 
@@ -271,7 +271,8 @@ mod tests {
         }
     }
 
-    fn socket(times: Option<RequestTimes>) -> RequestSocket {
+    /// An accepted connection whose queues are empty.
+    pub(in crate::ledger) fn socket(times: Option<RequestTimes>) -> RequestSocket {
         let end = ("10.0.0.1".parse().unwrap(), 80);
         RequestSocket {
             address: SocketAddress::Tcp { local: end, remote: end },

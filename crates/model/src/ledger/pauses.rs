@@ -11,9 +11,6 @@ use super::connections::tier_of;
 /// Fewest answers that are usual in such a time: chance then leaves one in twenty thousand without one (Poisson).
 const ANSWERS_MIN: f64 = 10.0;
 
-/// How many times as long as a request usually takes the time between two samples must be for one without an answer to be a pause.
-const QUICK_TIMES: f64 = 10.0;
-
 /// Spells in which nothing was read or answered although requests stood.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Pauses {
@@ -53,10 +50,10 @@ impl Pauses {
         let all_us = intervals.iter().map(|interval| interval.us).sum::<u64>().max(1);
         let usual = intervals.iter().map(|interval| interval.answered).sum::<u64>() as f64 / all_us as f64;
         let most = intervals.iter().map(|interval| interval.unanswered).max().unwrap_or(0) as f64;
-        // Little's law, of all that ever stood.
-        let each_us = most / usual.max(f64::MIN_POSITIVE);
-        // A few that were read and stand are long ones, while nobody asks for others. Those that take as long as that have answers that come together, once they asked together.
-        let stand = |interval: &Interval| interval.unanswered as f64 > MOST * most && interval.us as f64 > QUICK_TIMES * each_us;
+        // Each of those that stand had so many answers in the time. Long requests have few, which come together once they were asked for together.
+        let is_quick = |interval: &Interval| usual * interval.us as f64 > ANSWERS_MIN * most;
+        // A few that were read and stand are long ones, while nobody asks for others.
+        let stand = |interval: &Interval| interval.unanswered as f64 > MOST * most && is_quick(interval);
         let is_still = |interval: &Interval| interval.answered == 0 && (interval.stayed > 0 || stand(interval));
         let spells = intervals.split(|interval| !is_still(interval)).filter_map(|spell| {
             let us = spell.iter().map(|interval| interval.us).sum::<u64>();

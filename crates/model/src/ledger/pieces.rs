@@ -79,14 +79,17 @@ impl Replies {
 }
 
 impl Intervals {
-    fn add(&mut self, socket: &RequestSocket, before: Option<&RequestSocket>) {
-        if sent_without_request(socket, before) {
+    /// Adds an interval. True if it sent alone.
+    fn add(&mut self, socket: &RequestSocket, before: Option<&RequestSocket>) -> bool {
+        self.replies.add(socket);
+        let is_alone = sent_without_request(socket, before);
+        if is_alone {
             self.alone += 1;
             self.in_pieces += u32::from(is_long(socket, before));
         } else if received_more(socket, before) {
             self.asked += 1;
         }
-        self.replies.add(socket);
+        is_alone
     }
 
     /// True if its server sent long pieces, again and again and in a good part of all intervals with anything, and was asked for more than one response. A sample may as well meet a server
@@ -129,8 +132,7 @@ impl Pieces {
         let mut last_us = 0;
         for ((at_us, _), pairs) in samples.iter().zip(by_sample) {
             for (socket, before) in pairs.iter().filter(|(socket, _)| socket.cookie != 0) {
-                found.intervals.entry(socket.cookie).or_default().add(socket, *before);
-                if sent_without_request(socket, *before) {
+                if found.intervals.entry(socket.cookie).or_default().add(socket, *before) {
                     found.unfinished.insert((socket.cookie, last_us));
                 }
             }
@@ -209,9 +211,9 @@ fn is_long(socket: &RequestSocket, before: Option<&RequestSocket>) -> bool {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::connection_state::tests::socket;
     use super::super::connections::pairs;
     use super::*;
-    use crate::observation::{SocketAddress, TcpState};
 
     /// What a server does on one connection: it answers each request in pieces of so many bytes, with a pause after each but the last, and the client asks again after another.
     #[derive(Debug, Clone, Copy)]
@@ -240,17 +242,7 @@ mod tests {
                 bytes_sent: Some(all * self.piece_bytes),
                 ..RequestTimes::default()
             };
-            let end = ("10.0.0.1".parse().unwrap(), 80);
-            let socket = RequestSocket {
-                address: SocketAddress::Tcp { local: end, remote: end },
-                cookie: 1,
-                state: TcpState::Established,
-                inode: 9,
-                receive_queue: 0,
-                send_queue: 0,
-                times: Some(times),
-            };
-            (socket, sent < self.pieces)
+            (socket(Some(times)), sent < self.pieces)
         }
 
         /// The samples of a while, with their times in milliseconds and whether a response was under way at each.

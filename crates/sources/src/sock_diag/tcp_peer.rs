@@ -49,7 +49,6 @@ impl TcpPeer {
     /// # Errors
     /// The namespaces cannot be listed, or the socket's cannot be entered.
     pub fn find(root: &Root, local: SocketAddr, remote: SocketAddr, every: Duration) -> Result<Option<Self>, NetnsError> {
-        let end = |of: SocketAddr| (of.ip().to_canonical(), of.port());
         let (local, remote) = (end(local), end(remote));
         let searches = [(); 2].map(|()| Arc::new(Mutex::new(Search { local, remote, found: None })));
         read_tcp_sockets(root, &searches, Search::look)?;
@@ -95,6 +94,11 @@ impl Search {
     }
 }
 
+/// An end of a connection, as the kernel lists it.
+fn end(of: SocketAddr) -> (IpAddr, u16) {
+    (of.ip().to_canonical(), of.port())
+}
+
 fn follow(
     diag: &Netlink,
     local: (IpAddr, u16),
@@ -135,7 +139,6 @@ pub(crate) struct Sending {
 
 /// What the socket with these addresses has to send; `None` if there is none here, or the kernel (before 4.10) does not tell.
 pub(crate) fn sending(diag: &Netlink, local: SocketAddr, remote: SocketAddr) -> Option<Sending> {
-    let end = |of: SocketAddr| (of.ip().to_canonical(), of.port());
     let (local, remote) = (end(local), end(remote));
     let (info, _) = read(diag, &inet::one_with_info(local, remote), remote)?;
     let of = |place: TcpInfoPlace| place.read(info.bytes());
@@ -158,7 +161,6 @@ impl TcpUsers {
 
     /// The user who holds the socket with these addresses: who made it, or who it was given to (fchown(2)). `None` if there is none here.
     pub fn of(&self, local: SocketAddr, remote: SocketAddr) -> Option<u32> {
-        let end = |of: SocketAddr| (of.ip().to_canonical(), of.port());
         let (local, remote) = (end(local), end(remote));
         let bytes = self.0.one(SOCK_DIAG_BY_FAMILY, &inet::one_with_info(local, remote)).ok()?;
         let socket = inet::parse(&messages(&bytes).next()?.ok()?).ok()?;
