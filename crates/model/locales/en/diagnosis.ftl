@@ -119,7 +119,7 @@ warning-shared-cores-unread = The load generator shares cores with the servers. 
 warning-generator-waited = The load generator itself waited for a core { $share } % of the time, and the response times include that. With cores of its own (--cpus) they would be the server's alone.
 warning-start-drops = { $count } connections found the queue of { $listener } full ({ $peak } of { $limit }) at the start of the load, when all connections came at once, and none after that. It cost { $share } % of the clients' time, less than the cause above.
 warning-other-clients = { $whose ->
-    [own] Other clients, or the servers of the path themselves, which call the first one,
+    [own] Other clients, or a server of the path that calls the first one,
    *[others] Other clients
 } had { $others } of the { $all } requests under way ({ $share } %). Shares and limits are those of all requests; goodput and response times are those of the load.
 warning-other-tenants = { $kind ->

@@ -130,7 +130,12 @@ impl Path {
 
     /// True if a server of the path calls the first one: requests that are not the clients' may be its own.
     pub(crate) fn calls_itself(&self) -> bool {
-        self.tiers.iter().any(|tier| tier.upstreams.contains(&0))
+        self.callers(TierId(0)).next().is_some()
+    }
+
+    /// The tiers that call this one, itself among them if it does.
+    pub(crate) fn callers(&self, called: TierId) -> impl Iterator<Item = &Tier> {
+        self.tiers.iter().filter(move |tier| tier.upstreams.contains(&called.0))
     }
 
     /// True for the tier that the clients connect to.

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::facts::Context;
 use crate::facts::path::Endpoint;
+use crate::facts::{Context, TierId};
 use crate::observation::{NetnsId, RequestSample, RequestSocket};
 
 use super::connections::{called, ends, tier_of};
@@ -68,8 +68,7 @@ fn sockets_of<'c>(ctx: &'c Context<'_>, pid: u32) -> impl Iterator<Item = u64> +
 
 /// True if the descriptors of all processes that may have made this connection were read while it was there.
 fn callers_lack(ctx: &Context<'_>, end: &Calling) -> bool {
-    let callers = ctx.path.tiers.iter().filter(|tier| tier.upstreams.contains(&end.to));
-    let pids: Vec<u32> = callers.flat_map(|tier| tier.pids.iter().copied()).collect();
+    let pids: Vec<u32> = ctx.path.callers(TierId(end.to)).flat_map(|tier| tier.pids.iter().copied()).collect();
     let was_read = |pid: &u32| {
         let (from_us, to_us) = end.seen_us;
         let readings = ctx.obs.processes.get(pid).map(|view| view.files.points()).unwrap_or_default();

@@ -25,7 +25,7 @@ fn unanswered(ctx: &Context<'_>) -> Option<(u64, u64)> {
 
 /// The tier that passes requests to another one.
 fn caller_of<'a>(ctx: &Context<'a>, tier: &Tier) -> Option<&'a Tier> {
-    ctx.path.tiers.iter().find(|caller| caller.id != tier.id && caller.upstreams.contains(&tier.id.0))
+    ctx.path.callers(tier.id).find(|caller| caller.id != tier.id)
 }
 
 /// The other tiers that have the same caller.

@@ -153,7 +153,7 @@ pub(crate) fn are_most(part: usize, looks: usize) -> bool {
 /// True if most of a pool's busy workers wait for a calling server that has no core: to send the rest of its request, to take the answer or to close. More
 /// workers would wait for it too.
 pub(crate) fn callers_lack_cores(ctx: &Context<'_>, tier: &Tier) -> bool {
-    let callers = || ctx.path.tiers.iter().filter(|caller| caller.upstreams.contains(&tier.id.0));
+    let callers = || ctx.path.callers(tier.id);
     if !callers().any(|caller| computes(ctx, caller)) {
         return false;
     }

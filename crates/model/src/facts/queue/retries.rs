@@ -42,8 +42,7 @@ fn settings(view: &NetnsView) -> Option<(u64, u64)> {
 /// The namespaces from which connections to this tier come: those of the tiers that call it, and the load's own. `None` stands for the first tier. Nothing if
 /// they are not known: whose traffic is watched is on other hosts.
 fn origins(ctx: &Context<'_>, tier: Option<&Tier>) -> Vec<NetnsId> {
-    let calls = |caller: &&Tier| tier.is_some_and(|tier| caller.upstreams.contains(&tier.id.0));
-    let callers = ctx.path.tiers.iter().filter(calls).map(|caller| caller.netns);
+    let callers = tier.into_iter().flat_map(|tier| ctx.path.callers(tier.id)).map(|caller| caller.netns);
     let is_first = tier.is_none_or(|tier| ctx.path.is_first(tier));
     let own = (is_first && ctx.obs.load.is_some()).then_some(ctx.obs.request.client_netns);
     let is_watched = is_first && own.is_none();

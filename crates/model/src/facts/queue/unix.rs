@@ -54,7 +54,7 @@ pub(crate) fn refused(ctx: &Context<'_>, tier: &Tier, netns: NetnsId, path: &str
 /// one only if its queue was seen full.
 pub(crate) fn logged(ctx: &Context<'_>, tier: &Tier, path: &str, was_full: bool) -> Option<Logged> {
     let about = |logged: &Logged| names(&logged.line, path) || (was_full && logged.line.contains("unix:"));
-    let told = callers(ctx, tier).filter_map(|caller| ctx.logged(caller, &NO_ROOM)).filter(about);
+    let told = ctx.path.callers(tier.id).filter_map(|caller| ctx.logged(caller, &NO_ROOM)).filter(about);
     told.max_by_key(|logged| logged.count)
 }
 
@@ -67,14 +67,9 @@ fn names(line: &str, path: &str) -> bool {
 
 /// Number of lines in the error logs of a tier's callers. `None` if no log could be read.
 fn lines(ctx: &Context<'_>, tier: &Tier) -> Option<u64> {
-    let views = callers(ctx, tier).flat_map(|caller| caller.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid)));
+    let views = ctx.path.callers(tier.id).flat_map(|caller| caller.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid)));
     let logs = views.flat_map(|view| view.error_logs.values().filter_map(|log| log.last()));
     logs.map(|log| log.events.values().sum::<u64>()).reduce(|all, lines| all + lines)
-}
-
-fn callers<'a>(ctx: &Context<'a>, tier: &Tier) -> impl Iterator<Item = &'a Tier> {
-    let index = tier.id.0;
-    ctx.path.tiers.iter().filter(move |caller| caller.upstreams.contains(&index))
 }
 
 /// True if the refusals did harm: refused connections of the load itself if it connects to this socket, else gateway errors. For watched traffic: the refusals

@@ -37,8 +37,7 @@ pub(in crate::fix::remedies) const KEEP_PROCESSES: AdviceDef = def("keep-process
     let called = tiers(ctx, placed).into_iter().find(|tier| !ctx.path.is_first(tier));
     let Some(called) = called else { return advice("remedy-keep-processes-text", "remedy-keep-processes-risk") };
     let text = Message::new("remedy-keep-processes-text-connections").with("tier", called.name.as_str());
-    let callers = ctx.path.tiers.iter().filter(|tier| tier.upstreams.contains(&called.id.0));
-    let text = text.with("callers", callers.map(|tier| tier.name.as_str()).collect::<Vec<_>>().join(", "));
+    let text = text.with("callers", ctx.path.callers(called.id).map(|tier| tier.name.as_str()).collect::<Vec<_>>().join(", "));
     Some(Advice::words(text, "remedy-keep-processes-risk", Lift::Cost))
 });
 pub(in crate::fix::remedies) const OTHER_ALLOCATOR: AdviceDef = def("try-another-allocator", FindingId::ALLOCATOR_HOT, |_, _| {

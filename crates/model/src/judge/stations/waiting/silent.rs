@@ -1,9 +1,9 @@
 //! Finding `answers-none`: requests wait for a server that was not seen to answer any.
 
-use crate::facts::Context;
 use crate::facts::path::Tier;
 use crate::facts::traffic::Statuses;
 use crate::facts::traffic::on_wire::Answered;
+use crate::facts::{Context, TierId};
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::id::FindingId;
 use crate::judge::location::Location;
@@ -38,7 +38,7 @@ pub(super) fn judge(ctx: &Context<'_>) -> Option<Finding> {
 /// A message with the arguments of the sentences.
 fn args(ctx: &Context<'_>, id: &'static str, (found, tier): (&Silent, &Tier)) -> Message {
     let name = |index: usize| ctx.path.tiers[index].name.as_str();
-    let caller = ctx.path.tiers.iter().find(|caller| caller.id != tier.id && caller.upstreams.contains(&found.tier));
+    let caller = ctx.path.callers(TierId(found.tier)).find(|caller| caller.id != tier.id);
     let listener = tier.listeners.first().map(|placed| placed.listener.address.to_string()).unwrap_or_default();
     let kind = if found.other.is_some() { "other" } else { "alone" };
     let message = Message::new(id).with("tier", tier.name.as_str()).with("listener", listener).with("kind", kind);
