@@ -16,7 +16,7 @@ use crate::sampling::scope::Scope;
 use crate::unwinding::image::Image;
 use crate::unwinding::mappings::{Backing, Mapping, Mappings};
 use crate::unwinding::tables::MemoryLimit;
-use crate::unwinding::unwinder::{CodeLocation, ImageId, Space, Unwinder};
+use crate::unwinding::unwinder::{CodeLocation, ImageId, Space, Unwinder, leaf};
 use crate::waiting::peers;
 use crate::waiting::waits::Wait;
 
@@ -29,6 +29,8 @@ const STACK_FRAMES_MAX: usize = 1 << 24;
 /// Inlined functions are looked up only in files that at least this share of the samples goes through. Reading debugging information takes as long for
 /// one sample as for all of them. It would be read even for this program's own few samples.
 const INLINE_SHARE_MIN: f64 = 0.01;
+/// Most processes whose mappings are read for samples that are not walked, where the CPU time for that is used up: some 100 us each.
+const LEAVES_PROCESSES_MAX: usize = 64;
 /// Maximum number of processes whose mappings are kept.
 const PROCESSES_MAX: usize = 1 << 16;
 /// Maximum number of processes whose starter is kept, 8 bytes each: those of a minute in which 16 cores start a process in a millisecond each. Pids come again.
@@ -298,16 +300,18 @@ impl Collector {
             return (raws, StackEnd::Kernel);
         }
         if self.unwind_cpu_s_max.is_some_and(|until| thread_cpu_s() > until) {
+            // Where it ran costs no walk. Kernel functions are always named, so that without it all of the time would seem to be theirs.
+            if raws.is_empty() && (self.processes.len() < LEAVES_PROCESSES_MAX || self.processes.contains_key(&sample.pid)) {
+                let space = self.space(sample.pid);
+                raws.extend(leaf(&space, registers).map(|place| raw_of(sample.pid, place)));
+            }
             return (raws, StackEnd::Unread);
         }
         let space = self.space(sample.pid);
         let memory = host::MemoryWords::of(sample.pid);
         let mut places = Vec::with_capacity(32);
         let end = self.unwinder.walk(&space, registers, sample.stack, |address| memory.word(address), &mut places);
-        raws.extend(places.into_iter().map(|place| match place {
-            CodeLocation::Image(id, address) => Raw::Image(id, address),
-            CodeLocation::Memory(address) => Raw::Memory(sample.pid, address),
-        }));
+        raws.extend(places.into_iter().map(|place| raw_of(sample.pid, place)));
         (raws, end)
     }
 
@@ -392,6 +396,13 @@ impl Collector {
         let Unnamed { notes, mut left_out } = unnamed;
         left_out.extend(interned::left_out(other));
         NamedSamples { frames, stacks, threads, samples, notes, left_out, starts: self.starts, named: named_threads, numbers }
+    }
+}
+
+fn raw_of(pid: u32, place: CodeLocation) -> Raw {
+    match place {
+        CodeLocation::Image(id, address) => Raw::Image(id, address),
+        CodeLocation::Memory(address) => Raw::Memory(pid, address),
     }
 }
 

@@ -292,6 +292,11 @@ fn call_target(code: &[u8], address: u64) -> Option<u64> {
     (word >> 26 == 0b10_0101 && address.is_multiple_of(4)).then(|| address.wrapping_add_signed(i64::from(distance)))
 }
 
+/// Where a sample ran. `None` outside of all executable mappings.
+pub(crate) fn leaf(space: &Space, registers: Registers) -> Option<CodeLocation> {
+    space.place(native_registers(registers, space).0)
+}
+
 #[cfg(not(target_arch = "aarch64"))]
 fn native_registers([_, _, bp, sp, ip, _]: Registers, _: &Space) -> (u64, u64, framehop::x86_64::UnwindRegsX86_64) {
     (ip, sp, framehop::x86_64::UnwindRegsX86_64::new(ip, sp, bp))
