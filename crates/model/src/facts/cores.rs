@@ -3,6 +3,7 @@
 mod collecting;
 mod cost;
 pub(crate) mod limiting;
+mod lowered;
 mod own;
 mod polling;
 mod taken;
@@ -15,11 +16,12 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) use collecting::Collecting;
 pub(crate) use cost::{AnswerCost, Carried, carried};
 pub(crate) use limiting::{Limiting, are_spent, cores_are_spare, few_threads, limiting};
+pub(crate) use lowered::Lowered;
 pub(super) use own::cores_used_by;
 pub(crate) use own::{charged_share, children_cores, kernel_share, own_cores, passing_children_cores, staying_children_cores};
 pub(crate) use polling::{Polling, PollingSign, polling};
 pub(crate) use taken::{Taken, Taker, may_be_its_children, taken};
-pub(crate) use threads::{READY_SHARE, Threads};
+pub(crate) use threads::Threads;
 pub(crate) use turns::Turns;
 
 use super::{Context, CoreGroupId, TierId};

@@ -24,6 +24,17 @@ pub struct CgroupId {
     pub path: String,
 }
 
+impl CgroupVersion {
+    /// The file with a cgroup's share of CPU time, and the share that each has unless somebody changes it (Documentation/admin-guide/cgroup-v2.rst, "cpu.weight"; version 1:
+    /// kernel/sched/sched.h, NICE_0_LOAD).
+    pub fn usual_share(self) -> (&'static str, u64) {
+        match self {
+            Self::V1 => ("cpu.shares", 1024),
+            Self::V2 => ("cpu.weight", 100),
+        }
+    }
+}
+
 impl CgroupId {
     /// The cgroup that limits the CPU of a process, from its paths by controller (`/proc/PID/cgroup`). If version 1 has the controller `cpu`, version 2 cannot
     /// have it: each controller is in one hierarchy only.
@@ -44,6 +55,15 @@ impl CgroupId {
             (None, None) => return None,
         };
         path.starts_with('/').then(|| Self { version, path: path.clone() })
+    }
+
+    /// The cgroups with which a process can be frozen, from its paths by controller: version 1's, which has a controller for it, and version 2's, which needs none. The root cannot be frozen.
+    pub fn freezable(paths: &BTreeMap<String, String>) -> Vec<Self> {
+        let of = |version, controller: &str| {
+            let path = paths.get(controller).filter(|path| path.starts_with('/') && path.as_str() != "/")?;
+            Some(Self { version, path: path.clone() })
+        };
+        [of(CgroupVersion::V1, "freezer"), of(CgroupVersion::V2, "")].into_iter().flatten().collect()
     }
 
     /// Parses the written form of a [`CgroupId`]. `None` if the text is not one.
@@ -109,6 +129,19 @@ pub struct CgroupCpu {
     pub used_ns: Option<u64>,
     /// True if the limit's file is writable by its mode and its mount.
     pub writable: Option<bool>,
+    /// Its share of CPU time beside its siblings (`cpu.shares`, `cpu.weight`; zero in a group of `cpu.idle`). `None` where it has none (the root; version 2 without the controller), and
+    /// in recordings of older versions.
+    pub share: Option<u64>,
+}
+
+/// Whether a cgroup is frozen, by itself or with one above it: none of its processes runs (Documentation/admin-guide/cgroup-v1/freezer-subsystem.rst; version 2:
+/// Documentation/admin-guide/cgroup-v2.rst, "cgroup.freeze").
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Freezer {
+    /// Directory of its files, as the reader sees it.
+    pub dir: String,
+    /// True if it is frozen, or about to be.
+    pub is_frozen: bool,
 }
 
 /// Processes and threads of one cgroup and of all below it (Documentation/admin-guide/cgroup-v1/pids.rst; version 2: Documentation/admin-guide/cgroup-v2.rst, "PID").

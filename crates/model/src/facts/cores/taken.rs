@@ -38,6 +38,8 @@ pub(crate) struct Taken<'c, 'a> {
     busy: f64,
     /// Who used the cores, the greediest first.
     pub(crate) takers: Vec<Taker<'a>>,
+    /// The last readings of the servers' busy processes.
+    pub(crate) servers: Vec<&'a BusyProcess>,
     /// True if a thread of the servers was never without work: whatever came waited for it.
     pub(crate) is_never_idle: bool,
 }
@@ -107,10 +109,11 @@ fn of<'c, 'a>(ctx: &'c Context<'a>, group: &'c CoreGroup<'a>) -> Option<Taken<'c
     let (ran, delayed) = (own_cores(ctx, group.tiers.iter().flat_map(|tier| &tier.pids))?, waiting(ctx, &group.tiers)?);
     let others = CoreUsers::of(ctx, group)?.others_at_most().max(0.0);
     let stolen = stolen(ctx, group)?;
-    let takers = takers(ctx, group);
+    let servers = busy_servers(ctx, group);
+    let takers = takers(ctx, group, &servers);
     let named = takers.iter().map(|taker| taker.cores).sum::<f64>().min(others);
     let is_never_idle = group.tiers.iter().any(|tier| never_idle(ctx, tier, group.cores.len()));
-    let taken = Taken { group, named, stolen, ran, delayed, busy, takers, is_never_idle };
+    let taken = Taken { group, named, stolen, ran, delayed, busy, takers, servers, is_never_idle };
     let is_much = taken.cores() > TENANTS_SHARE_MAX * group.count() && taken.times() >= 1.0 + NOISE_SHARE;
     (is_much && requests_wait(ctx, &taken)).then_some(taken)
 }
@@ -171,11 +174,11 @@ fn behind_ready(ctx: &Context<'_>, tier: &Tier, requests: f64) -> f64 {
 }
 
 /// The programs that used these cores, the greediest first.
-fn takers<'a>(ctx: &Context<'a>, group: &CoreGroup<'_>) -> Vec<Taker<'a>> {
+fn takers<'a>(ctx: &Context<'a>, group: &CoreGroup<'_>, servers: &[&BusyProcess]) -> Vec<Taker<'a>> {
     let sockets = KnownSockets::of(ctx);
     let mut used = of_others(ctx, group);
     used.retain(|(_, readings)| !readings.iter().any(|process| sockets.may_be_clients(process)));
-    let mut used = without_yielding(used, &busy_servers(ctx, group), group.count());
+    let mut used = without_yielding(used, servers, group.count());
     used.sort_by(|(a, first), (b, second)| b.total_cmp(a).then(first[0].pid.cmp(&second[0].pid)));
     let mut takers: Vec<Taker<'_>> = Vec::new();
     for (cores, readings) in used {

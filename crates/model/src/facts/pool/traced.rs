@@ -6,7 +6,6 @@ use chokepoint_statistics::wilson;
 
 use super::worker_pids;
 use crate::facts::Context;
-use crate::facts::cores::READY_SHARE;
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
 use crate::observation::Tracing;
@@ -32,8 +31,6 @@ pub(crate) struct TracedProcesses {
     pub(crate) looks: u64,
     /// Share of them in which the tracer had stopped it. Threads count by how often they were seen awake, so that helpers count for little.
     pub(crate) stopped: f64,
-    /// True if a serving thread was hardly ever seen asleep: whatever came waited for it.
-    pub(crate) is_never_idle: bool,
     /// Mean number of requests that wait for these processes.
     pub(crate) waiting: f64,
 }
@@ -61,9 +58,8 @@ impl TracedProcesses {
         if looks == 0 {
             return None;
         }
-        let is_never_idle = threads.iter().any(|thread| thread.awake_share() >= READY_SHARE);
         let waiting = waiting_at(ctx, tier) * pids.len() as f64 / serving.len().max(1) as f64;
-        Some(Self { of: serving.len(), pids, tracer, name, looks, stopped, is_never_idle, waiting })
+        Some(Self { of: serving.len(), pids, tracer, name, looks, stopped, waiting })
     }
 
     /// The share of their time for which the tracer surely stops the threads that serve: the lower end of the 95 % interval.

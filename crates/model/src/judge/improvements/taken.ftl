@@ -24,6 +24,16 @@ evidence-cores-taken-by-group = { $more ->
    *[other] { $name } (pid { $pid } and { $more } more of user { $user }, in { $group }) used { $used } cores.
 }
 evidence-cores-taken-realtime = { $name } has real-time priority ({ $policy }, { $priority }): the kernel runs it before every ordinary program, for as long as it wants.
+evidence-cores-taken-held = { $tier } may run on { $count ->
+    [1] core { $cores }
+   *[other] cores { $cores }
+} alone (taskset, a cpuset, worker_cpu_affinity), while { $idle } of the others ({ $beyond }) had no work. If nobody means that, let it use them.
+evidence-cores-taken-lowered = { $kind ->
+    [group] The kernel shares the time out among control groups, and { $group }, in which { $tier } runs, has { $value } in { $file }: { $usual } is usual.
+    [idle] Process { $pid } of { $tier } is of the class SCHED_IDLE: it runs where no other program wants to.
+    [nice] Process { $pid } of { $tier } has nice value { $value }, the other program { $other }: each step is a fifth less.
+   *[session] The session of process { $pid } of { $tier } has nice value { $value } (/proc/{ $pid }/autogroup), that of the other program { $other }: each step is a fifth less.
+}
 evidence-cores-taken-stolen = { $stolen } cores were given to other guests (steal).
 evidence-cores-taken-bound = With these cores the servers would run at most { $times } times as much.
 
@@ -31,9 +41,15 @@ remedy-give-cores-back-text = Give { $tier } its cores back: end or pause the ot
 remedy-give-cores-back-text-stolen = Ask the provider for cores of its own, or move { $tier } to another machine.
 remedy-give-cores-back-risk = The other program takes longer. If somebody waits for it, ask first.
 remedy-give-cores-back-unit = Priority among the services (systemd, cgroup v2):
-remedy-give-cores-back-realtime = Ordinary instead of real-time priority:
+remedy-give-cores-back-class = Another class of priority (sched(7)):
 remedy-give-cores-back-nice = Priority within its session:
 remedy-give-cores-back-session = Priority of its whole session (for kernel.sched_autogroup_enabled = 1, where nice counts only within a session):
+
+remedy-raise-priority-text = Give { $tier } the usual priority: { $kind ->
+    [kubernetes] raise requests.cpu of its pod, from which Kubernetes makes the share.
+   *[other] the command below does it until the next start.
+} If the low priority is meant, end or pause the other program, or run it later or on another host.
+remedy-raise-priority-risk = Programs beside it get less CPU time: somebody may have chosen the low priority for their sake.
 
 page-cores-taken-by-others-title = Other programs take cores that the servers need
 page-cores-taken-by-others-limits =
@@ -43,6 +59,6 @@ page-cores-taken-by-others-shows =
 page-cores-taken-by-others-sure =
     Only programs that were read by name count: those with most CPU time, once a second. Left out are the servers of the path, what they started, their clients on the same host, and programs with a TCP connection that was not seen elsewhere, which may be clients. Programs that get less than a tenth of a core that a server wants, by their priority, do not count either: their class (SCHED_IDLE) or nice value where both are scheduled in one group, the nice values of their sessions where these are the groups. In a container other containers' programs have no name, and nothing is claimed of them. Watching alone, it is a cause if a thread was never without work, or if requests wait for each other. Silent where a CPU quota stops the servers.
 page-cores-taken-by-others-remedies =
-    End, move or delay the other program. Lower its priority (CPUWeight of its unit, nice, the nice value of its session). Give the servers cores of their own (cpuset). If the hypervisor gives the time away, use another machine.
+    If the server's own priority was lowered (cpu.shares or cpu.weight of its control group, its nice value or class, the nice value of its session), give it the usual one. End, move or delay the other program. Lower its priority (CPUWeight of its unit, nice, the nice value of its session). Give the servers cores of their own (cpuset). If the hypervisor gives the time away, use another machine.
 page-cores-taken-by-others-sources =
     proc(5) /proc/stat (steal), /proc/PID/stat; Documentation/scheduler/sched-stats.rst; sched(7), autogroup; kernel/sched/core.c, sched_prio_to_weight; systemd.resource-control(5).

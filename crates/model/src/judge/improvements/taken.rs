@@ -1,7 +1,10 @@
 //! Cores that other programs take while requests wait for them: a cause, because the servers could do without these programs.
 
+use std::collections::BTreeSet;
+
 use crate::facts::Context;
-use crate::facts::cores::{Taken, Taker, taken};
+use crate::facts::cores::{Lowered, Taken, Taker, busy, taken};
+use crate::fix::change::core_list;
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::id::{FindingId, StationId};
 use crate::judge::station::StationReading;
@@ -10,6 +13,9 @@ use crate::ledger::{hundredths, tenths};
 use crate::observation::RealTimePolicy;
 use crate::output::message::Message;
 use crate::output::report::Confidence;
+
+/// Cores without work, on average, from which a server that is held to others would have use of them.
+const IDLE_CORE_MIN: f64 = 0.5;
 
 /// A finding for each group of cores. The flag is true: without these programs the servers would answer more.
 pub(super) fn findings(ctx: &Context<'_>, stations: &[StationReading]) -> Vec<(Finding, bool)> {
@@ -45,6 +51,11 @@ fn finding<'a>(ctx: &Context<'a>, stations: &[StationReading], taken: &Taken<'_,
     // How much these programs cost is what tells them from a cause beside another.
     let mut evidence = vec![Evidence::new(ran, "/proc/PID/schedstat", Some(tenths(taken.delayed))), bound];
     evidence.extend(takers.iter().flat_map(|taker| std::iter::once(told(taker)).chain(precedes(taker))));
+    evidence.extend(held(ctx, taken).map(|(beyond, idle)| {
+        let text = args("evidence-cores-taken-held").with("beyond", core_list(&beyond)).with("idle", idle);
+        Evidence::new(text, "/proc/PID/status", Some(idle))
+    }));
+    evidence.extend(Lowered::of(ctx, taken, tier).map(|lowered| yields(&lowered, args("evidence-cores-taken-lowered"))));
     if hundredths(taken.stolen) > 0.0 {
         let stolen = args("evidence-cores-taken-stolen").with("stolen", hundredths(taken.stolen));
         evidence.push(Evidence::new(stolen, "/proc/stat", Some(hundredths(taken.stolen))));
@@ -80,6 +91,35 @@ fn precedes(taker: &Taker<'_>) -> Option<Evidence> {
     let text = Message::new("evidence-cores-taken-realtime").with("name", taker.first().comm.as_str()).with("policy", policy);
     let text = text.with("priority", realtime.priority);
     Some(Evidence::new(text, "/proc/PID/stat", Some(f64::from(realtime.priority))))
+}
+
+/// The cores that the servers may not use, if there are any and enough of their time is left to be of use: somebody chose that, and may have forgotten it.
+fn held(ctx: &Context<'_>, taken: &Taken<'_, '_>) -> Option<(Vec<u32>, f64)> {
+    let online = ctx.obs.cpu.last()?.cores.iter().map(|(core, _)| *core);
+    let beyond: BTreeSet<u32> = online.filter(|core| !taken.group.cores.contains(core)).collect();
+    let idle = tenths(beyond.len() as f64 - busy(ctx, &beyond)?);
+    (idle >= IDLE_CORE_MIN).then(|| (beyond.into_iter().collect(), idle))
+}
+
+/// That the server has less than others by a setting.
+fn yields(lowered: &Lowered<'_>, text: Message) -> Evidence {
+    match *lowered {
+        Lowered::Group(id, _, share) => {
+            let (file, usual) = id.version.usual_share();
+            let text = text.with("kind", "group").with("group", id.path.as_str()).with("file", file).with("usual", usual as f64);
+            Evidence::new(text.with("value", share as f64), "cgroup", Some(share as f64))
+        }
+        Lowered::Idle(pid) => Evidence::new(text.with("kind", "idle").with("pid", pid.to_string()), "/proc/PID/stat", None),
+        Lowered::Nice(pid, own, other) => {
+            let text = text.with("kind", "nice").with("pid", pid.to_string()).with("value", f64::from(own)).with("other", f64::from(other));
+            Evidence::new(text, "/proc/PID/stat", Some(f64::from(own)))
+        }
+        Lowered::Session(pid, own, other) => {
+            let text =
+                text.with("kind", "session").with("pid", pid.to_string()).with("value", f64::from(own)).with("other", f64::from(other));
+            Evidence::new(text, "/proc/PID/autogroup", Some(f64::from(own)))
+        }
+    }
 }
 
 fn thousandths(value: f64) -> f64 {

@@ -45,6 +45,7 @@ pub(crate) fn cgroup_from(obs: &mut Observation, id: &str, did: Did, from_s: u64
             throttled_ns: Some(stopped * 70_000_000),
             used_ns: Some((second as f64 * did.used * 1e9) as u64),
             writable: Some(true),
+            share: None,
         };
         series.push(second * 1_000_000, Reading::Ok(cpu));
     }

@@ -27,7 +27,7 @@ const ABSENT: &[u8] = b"absent";
 const WHY_GONE: &str = "the cgroup no longer exists";
 
 /// Once a second for the host: for each cgroup with a process of the path, item "v1:/path" or "v2:/path" with the facts `dir`, `quota_us` and `period_us`
-/// (version 1) or `max` (version 2), `stat`, `usage_ns` (version 1, `cpuacct.usage`) and `mode` of the limit's file. A cgroup without a limit is read only at
+/// (version 1) or `max` (version 2), `stat`, `share` (`cpu.shares`, `cpu.weight`), `usage_ns` (version 1, `cpuacct.usage`) and `mode` of the limit's file. A cgroup without a limit is read only at
 /// both ends. Paths may contain names of users and containers.
 pub(crate) const CGROUP_CPU: Source =
     Source { name: NAME, scope: ScopeKind::Host, cadence: Cadence::Slow, needs: None, read, put, redact: Redact::Text };
@@ -131,6 +131,9 @@ fn facts_of(root: &Root, version: CgroupVersion, dir: &str, account: Option<&str
     if let Some(stat) = file("cpu.stat")? {
         facts::add(&mut text, "stat", &stat);
     }
+    if let Some(share) = file(version.usual_share().0)? {
+        facts::add(&mut text, "share", &share);
+    }
     if !root.path(dir).is_dir() {
         return Err(Outcome::Absent(WHY_GONE.to_owned(), None));
     }
@@ -175,6 +178,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<CgroupCpu, ParseError> {
         },
         used_ns,
         writable: facts::find(&facts, "mode").map(|mode| mode.text() == "rw"),
+        share: facts::find(&facts, "share").map(number).transpose()?,
     })
 }
 

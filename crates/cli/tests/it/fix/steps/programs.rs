@@ -7,7 +7,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
 
-use chokepoint_model::observation::{CgroupTasks, Limits};
+use chokepoint_model::observation::{BusyProcess, CgroupCpu, CgroupId, CgroupTasks, Limits};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::series::Series;
 
@@ -150,11 +150,48 @@ fn the_steps_that_look_inside_a_program_are_accepted() {
 
 #[test]
 fn the_steps_that_let_a_program_yield_are_carried_out_and_taken_back() {
+    nice_and_back(&Recorded::of("improvements/cores/taken-event-loop"), "give-cores-back", 19);
+}
+
+#[test]
+fn the_steps_that_raise_a_servers_priority_are_carried_out_and_taken_back() {
+    let mut recorded = Recorded::of("improvements/cores/taken-event-loop");
+    recorded.change_busy(|process, is_servers| BusyProcess {
+        nice: if is_servers { 5 } else { 2 },
+        session: None,
+        task_group: Some("/".to_owned()),
+        ..process
+    });
+    nice_and_back(&recorded, "raise-priority", 2);
+}
+
+/// A directory stands for the cgroup.
+#[test]
+fn the_steps_that_raise_a_servers_share_write_that_of_its_cgroup() {
+    let chokepoint = Chokepoint::new();
+    let dir = chokepoint.path("a cgroup");
+    std::fs::create_dir(&dir).unwrap();
+    let mut recorded = Recorded::of("improvements/cores/taken-event-loop");
+    let group = CgroupCpu { dir: dir.clone(), share: Some(10), ..CgroupCpu::default() };
+    recorded.observation.cgroups = BTreeMap::from([(CgroupId::parse("v1:/web").unwrap(), only(group))]);
+    for process in recorded.observation.processes.values_mut() {
+        process.cgroups = only(BTreeMap::from([("cpu".to_owned(), "/web".to_owned())]));
+    }
+    recorded.change_busy(|process, _| BusyProcess { cgroup: Some("/batch".to_owned()), ..process });
+    let remedy = recorded.remedy("raise-priority");
+    let written = || std::fs::read_to_string(chokepoint.file("a cgroup").join("cpu.shares")).unwrap();
+    Shell::of_host().carry_out(&remedy, "runtime");
+    assert_eq!(written(), "1024\n");
+    Shell::of_host().carry_out(&remedy, "undo");
+    assert_eq!(written(), "10\n");
+}
+
+/// Carries out the steps of a remedy that sets this nice value, and takes them back.
+fn nice_and_back(recorded: &Recorded, id: &str, set: i32) {
     if !is_root() || !has_programs(&["renice", "setsid"]) {
         return;
     }
-    let recorded = Recorded::of("improvements/cores/taken-event-loop");
-    let remedy = recorded.remedy("give-cores-back");
+    let remedy = recorded.remedy(id);
     let (runtime, undo) = (commands(&remedy, "runtime"), commands(&remedy, "undo"));
     let readings = recorded.observation.busy_processes.values().flatten();
     let busy: BTreeSet<u32> = readings.map(|process| process.pid).collect();
@@ -165,7 +202,7 @@ fn the_steps_that_let_a_program_yield_are_carried_out_and_taken_back() {
     let in_force = || processes.values().map(|process| nice(process.0.id())).collect::<BTreeSet<_>>();
     let carry_out = |steps: &[String]| of_processes(steps, &processes).iter().for_each(|command| Shell::of_host().run(command));
     carry_out(&runtime);
-    assert_eq!(in_force(), BTreeSet::from(["19".to_owned()]), "{runtime:?}");
+    assert_eq!(in_force(), BTreeSet::from([set.to_string()]), "{runtime:?}");
     carry_out(&undo);
     let recorded_nice = recorded.observation.busy_processes.values().flatten().find(|one| processes.contains_key(&one.pid));
     assert_eq!(in_force(), BTreeSet::from([recorded_nice.unwrap().nice.to_string()]), "{undo:?}");

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use chokepoint_model::catalogue::Catalogue;
 use chokepoint_model::diagnose::diagnose;
-use chokepoint_model::observation::{CgroupCpu, CgroupId, CgroupVersion, Identity, Observation, ServerConfig};
+use chokepoint_model::observation::{BusyProcess, CgroupCpu, CgroupId, CgroupVersion, Identity, Observation, ServerConfig};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::series::Series;
 use chokepoint_sources::assemble;
@@ -120,6 +120,20 @@ impl Recorded {
         let host = self.observation.netns.values_mut().find(|view| view.is_host).unwrap();
         host.sysctls.insert(key.to_owned(), only(value));
         self
+    }
+
+    /// Changes the readings of busy processes. The flag is true for those of the path's servers.
+    pub(super) fn change_busy(&mut self, change: impl Fn(BusyProcess, bool) -> BusyProcess) {
+        let servers: Vec<u32> = self.observation.processes.keys().copied().collect();
+        let points = self.observation.busy_processes.points().to_vec();
+        self.observation.busy_processes = Series::default();
+        for (at_us, processes) in points {
+            let changed = processes.into_iter().map(|process| {
+                let is_servers = servers.contains(&process.pid);
+                change(process, is_servers)
+            });
+            self.observation.busy_processes.push(at_us, Reading::Ok(changed.collect()));
+        }
     }
 
     /// A remedy, as the report has it.

@@ -1,15 +1,13 @@
 //! Advice for what a profile shows. It is text only: which way is open depends on the program, and the gain must be measured.
 
 use crate::facts::Context;
-use crate::facts::cores::{Taken, Turns, limiting, taken};
+use crate::facts::cores::{Turns, limiting};
 use crate::fix::change::Activation;
 use crate::fix::remedies::definition::{Advice, AdviceDef};
 use crate::fix::remedies::server::servers::tiers;
-use crate::fix::remedy::Step;
-use crate::fix::steps::plain_unit;
 use crate::judge::id::FindingId;
 use crate::judge::station::StationReading;
-use crate::observation::{BusyProcess, NginxConfig, RealTimePolicy, Setting};
+use crate::observation::{NginxConfig, Setting};
 use crate::output::message::Message;
 use crate::predict::Lift;
 
@@ -82,90 +80,6 @@ pub(in crate::fix::remedies) const MORE_WORKERS: AdviceDef = def("use-more-cores
 fn few_processes<'a>(ctx: &Context<'a>, placed: &StationReading) -> Option<&'a Setting<u32>> {
     let all = tiers(ctx, placed).into_iter().filter_map(|tier| ctx.nginx_of(tier)).map(|nginx| &nginx.worker_processes);
     all.into_iter().find(|processes| placed.limit.is_some_and(|cores| f64::from(processes.value) < cores))
-}
-
-/// Programs that take cores are somebody's: who knows what they are for decides.
-pub(in crate::fix::remedies) const GIVE_CORES_BACK: AdviceDef = AdviceDef {
-    id: "give-cores-back",
-    finding: FindingId::CORES_TAKEN,
-    activation: Activation::Live,
-    advise: |ctx, placed| {
-        let all = taken(ctx);
-        let of_group = |taken: &&Taken<'_, '_>| placed.at.cores.as_ref().is_some_and(|cores| cores.iter().eq(&taken.group.cores));
-        let taken = all.iter().find(of_group)?;
-        let tier = taken.waits_most(ctx)?.name.as_str();
-        if taken.stolen > taken.named {
-            let text = Message::new("remedy-give-cores-back-text-stolen").with("tier", tier);
-            return Some(Advice::words(text, "remedy-give-cores-back-risk", Lift::Cost));
-        }
-        let first: Vec<&BusyProcess> = taken.main_takers().iter().flat_map(|taker| &taker.processes).copied().take(YIELDING_MAX).collect();
-        let steps = |of: fn(&BusyProcess) -> Vec<Step>| first.iter().flat_map(|process| of(process)).collect();
-        let text = Message::new("remedy-give-cores-back-text").with("tier", tier);
-        let words = Advice::words(text, "remedy-give-cores-back-risk", Lift::Cost);
-        Some(Advice { runtime: steps(yields), undo: steps(yields_no_more), ..words })
-    },
-};
-
-/// Processes for which commands are shown.
-const YIELDING_MAX: usize = 3;
-
-/// Lowest priority (sched(7)).
-const NICE_MAX: i32 = 19;
-
-/// Commands that let a program yield.
-fn yields(process: &BusyProcess) -> Vec<Step> {
-    // Weights and nice values are nothing to a real-time program.
-    if process.realtime.is_some() {
-        return vec![scheduled(process, "--other", 0)];
-    }
-    match unit(process) {
-        Some(unit) => vec![weight(unit, "10")],
-        None => {
-            [Some(nice(process, NICE_MAX)), process.session_nice.map(|_| session_nice(process, NICE_MAX))].into_iter().flatten().collect()
-        }
-    }
-}
-
-/// Commands that take that back.
-fn yields_no_more(process: &BusyProcess) -> Vec<Step> {
-    if let Some(realtime) = process.realtime {
-        let option = match realtime.policy {
-            RealTimePolicy::Fifo => "--fifo",
-            RealTimePolicy::RoundRobin => "--rr",
-            // Its times are not known.
-            RealTimePolicy::Deadline => return Vec::new(),
-        };
-        return vec![scheduled(process, option, realtime.priority)];
-    }
-    match unit(process) {
-        Some(unit) => vec![weight(unit, "")],
-        None => {
-            [process.session_nice.map(|was| session_nice(process, was)), Some(nice(process, process.nice))].into_iter().flatten().collect()
-        }
-    }
-}
-
-/// The unit of a program that root's service manager started.
-fn unit(process: &BusyProcess) -> Option<&str> {
-    process.cgroup.as_deref().and_then(plain_unit)
-}
-
-fn weight(unit: &str, weight: &str) -> Step {
-    let command = format!("systemctl set-property --runtime {unit} CPUWeight={weight}");
-    Step::told(Message::new("remedy-give-cores-back-unit"), command)
-}
-
-fn scheduled(process: &BusyProcess, option: &str, priority: u32) -> Step {
-    let command = format!("chrt --all-tasks {option} --pid {priority} {}", process.pid);
-    Step::told(Message::new("remedy-give-cores-back-realtime"), command)
-}
-
-fn nice(process: &BusyProcess, nice: i32) -> Step {
-    Step::told(Message::new("remedy-give-cores-back-nice"), format!("renice -n {nice} -p {}", process.pid))
-}
-
-fn session_nice(process: &BusyProcess, nice: i32) -> Step {
-    Step::told(Message::new("remedy-give-cores-back-session"), format!("echo {nice} > /proc/{}/autogroup", process.pid))
 }
 
 pub(in crate::fix::remedies) const SPREAD_PACKETS: AdviceDef = def("spread-received-packets", FindingId::SOFTIRQ_ON_ONE_CORE, |_, _| {

@@ -6,7 +6,6 @@ use crate::facts::pool::TracedProcesses;
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::id::FindingId;
 use crate::judge::station::StationReading;
-use crate::judge::watched;
 use crate::ledger::tenths;
 use crate::output::message::Message;
 use crate::output::report::Confidence;
@@ -16,7 +15,7 @@ use super::longest;
 /// The finding of each tier that a tracer slows down. It stands at the tier's listener with the longest queue.
 pub(super) fn judge(ctx: &Context<'_>, read: &[StationReading]) -> Vec<Finding> {
     let of_tier = |tier: &Tier| {
-        let traced = TracedProcesses::of(ctx, tier).filter(|traced| traced.hurt(ctx) && watched::suffers(ctx, traced.is_never_idle))?;
+        let traced = TracedProcesses::of(ctx, tier).filter(|traced| traced.hurt(ctx))?;
         Some(finding(ctx, tier, &traced, longest(ctx, read, tier)?))
     };
     ctx.path.tiers.iter().filter_map(of_tier).collect()

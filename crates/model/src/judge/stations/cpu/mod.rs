@@ -28,6 +28,7 @@ pub(super) const STATION: StationDef = StationDef {
         "raise-worker-processes",
         "use-more-cores",
         "spread-received-packets",
+        "raise-priority",
         "give-cores-back",
         "look-at-answers",
     ],

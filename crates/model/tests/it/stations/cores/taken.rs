@@ -2,9 +2,11 @@
 //!
 //! Deterministic: observations made up by the tests.
 
+use std::collections::BTreeMap;
+
 use chokepoint_model::observation::{
-    BusyProcess, CoreTimes, CpuTimes, CpuUse, Observation, RealTime, RealTimePolicy, RequestSocket, Socket, SocketAddress, TcpState,
-    ThreadTimes, WireAnswers,
+    BusyProcess, CgroupCpu, CgroupId, CoreTimes, CpuTimes, CpuUse, Observation, RealTime, RealTimePolicy, RequestSocket, Socket,
+    SocketAddress, TcpState, ThreadTimes, WireAnswers,
 };
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, Verdict};
@@ -77,8 +79,13 @@ fn the_program_that_keeps_a_server_off_its_core_is_named() {
     assert_eq!((finding.title.as_str(), finding.confidence), ("xz takes 80 % of the cores that nginx needs", Confidence::High));
     let evidence: Vec<&str> = finding.evidence.iter().map(|evidence| evidence.text.as_str()).collect();
     assert!(evidence.contains(&"xz (pid 77 and 1 more of user 1000) used 0.8 cores."), "{evidence:?}");
+    // Core 0 has the client alone, which uses three tenths of it.
+    assert!(
+        evidence.iter().any(|text| text.contains("may run on core 1 alone") && text.contains("while 0.7 of the others (0)")),
+        "{evidence:?}"
+    );
     let shown: Vec<String> = finding.remedies[0].runtime.iter().map(|step| format!("{step:?}")).collect();
-    assert!(shown.iter().any(|step| step.contains("renice -n 19 -p 77")), "{shown:?}");
+    assert!(shown.iter().any(|step| step.contains("renice -n 19 -p $(ls /proc/77/task)")), "{shown:?}");
 }
 
 /// The same thread may run on core 0 as well, which another program fills for this share.
@@ -155,6 +162,32 @@ proptest! {
 }
 
 proptest! {
+    /// A priority that somebody lowered is told with the way back where both meet at it, and only there.
+    #[test]
+    fn a_server_whose_priority_is_lowered_is_told_to_have_it_raised(nice in 0_i32..=6, server_nice in 0_i32..=6, share in prop::option::of(2_u64..2048), within in any::<bool>()) {
+        let (server, hog) = (BusyProcess { nice: server_nice, ..program(42, 0.2) }, BusyProcess { nice, ..program(77, 0.8) });
+        let hog = BusyProcess { cgroup: Some(if within { "/web/batch" } else { "/batch" }.into()), ..in_session(hog, None, 0) };
+        let mut obs = STARVED.observed(&[in_session(server, None, 0), hog]);
+        let id = CgroupId::parse("v1:/web").unwrap();
+        let process = obs.processes.get_mut(&42).unwrap();
+        process.cgroups.push(0, Reading::Ok(BTreeMap::from([("cpu".to_owned(), "/web".to_owned())])));
+        obs.cgroups.entry(id).or_default().push(0, Reading::Ok(CgroupCpu { dir: "/cg/web".into(), share, ..CgroupCpu::default() }));
+        let found = told(&obs);
+        prop_assert_eq!(causes(&found), ["cores-taken-by-others"], "{}", found.summary);
+        let remedy = &found.findings[0].remedies[0];
+        let (by_group, by_nice) = (!within && share.is_some_and(|share| share < 1024), server_nice > nice);
+        prop_assert_eq!(remedy.id.as_str() == "raise-priority", by_group || by_nice, "{}", remedy.id);
+        let has = |steps: &[chokepoint_model::report::Step], what: String| steps.iter().any(|step| format!("{step:?}").contains(&what));
+        let done = |now: String, undo: String| has(&remedy.runtime, now) && has(&remedy.undo, undo);
+        if by_group {
+            prop_assert!(done("echo 1024 > ".into(), format!("echo {} > ", share.unwrap())), "{:?}", remedy);
+        } else if by_nice {
+            prop_assert!(done(format!("renice -n {nice} "), format!("renice -n {server_nice} ")), "{:?}", remedy);
+        }
+    }
+}
+
+proptest! {
     /// Threads that wait for a core far longer than they run, on cores that have time left: others that use more than they do have these in bursts, and such a server is not healthy.
     #[test]
     fn cores_that_others_have_in_bursts_make_no_server_healthy(ran in 0.02_f64..0.2, delayed in 0.0_f64..0.8, others in 0.05_f64..0.6) {
@@ -213,8 +246,8 @@ fn many_that_yield_take_their_part_together() {
 fn a_service_yields_by_its_unit_unless_its_name_could_be_a_command() {
     for (cgroup, expected) in [
         ("/system.slice/backup.service", "systemctl set-property --runtime backup.service CPUWeight=10"),
-        ("/system.slice/a;reboot.service", "renice -n 19 -p 77"),
-        ("/user.slice/backup.service", "renice -n 19 -p 77"),
+        ("/system.slice/a;reboot.service", "renice -n 19 -p $(ls /proc/77/task)"),
+        ("/user.slice/backup.service", "renice -n 19 -p $(ls /proc/77/task)"),
     ] {
         let found = told(&STARVED.observed(&[BusyProcess { cgroup: Some(cgroup.into()), ..program(77, 0.8) }]));
         let shown: Vec<String> = found.findings[0].remedies[0].runtime.iter().map(|step| format!("{step:?}")).collect();

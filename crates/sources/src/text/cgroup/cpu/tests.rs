@@ -6,7 +6,7 @@ use crate::table::Notes;
 use chokepoint_recording::Scope;
 use std::path::Path;
 
-const V1: &str = "dir /sys/fs/cgroup/cpu/a\nquota_us 50000\\n\nperiod_us 100000\\n\nstat nr_periods 120\\nnr_throttled 60\\nthrottled_time 7000000\\n\nusage_ns 3000000000\\n\nmode rw\n";
+const V1: &str = "dir /sys/fs/cgroup/cpu/a\nquota_us 50000\\n\nperiod_us 100000\\n\nstat nr_periods 120\\nnr_throttled 60\\nthrottled_time 7000000\\n\nshare 2\\n\nusage_ns 3000000000\\n\nmode rw\n";
 const V2: &str = "dir /sys/fs/cgroup/a\nmax 150000 100000\\n\nstat usage_usec 5000\\nuser_usec 3000\\nnr_periods 9\\nnr_throttled 3\\nthrottled_usec 77\\nnr_bursts 0\\n\nmode ro\n";
 
 #[test]
@@ -17,6 +17,7 @@ fn both_versions_have_the_same_units() {
     let v2 = parse(V2.as_bytes()).unwrap();
     assert_eq!((v2.limit_cores(), v2.periods, v2.throttled_periods), (Some(1.5), Some(9), Some(3)));
     assert_eq!((v2.throttled_ns, v2.used_ns, v2.writable), (Some(77_000), Some(5_000_000), Some(false)));
+    assert_eq!((v1.share, v2.share), (Some(2), None));
 }
 
 #[test]
@@ -51,6 +52,7 @@ fn a_damaged_text_is_an_error() {
         "dir /a\nquota_us -2\nperiod_us 100000\n",
         "dir /a\nquota_us 99999999999999999999\nperiod_us 1\n",
         "dir /a\nmax max 1\nstat nr_periods x\\n\n",
+        "dir /a\nmax max 1\nshare -1\\n\n",
     ] {
         assert!(parse(wrong.as_bytes()).is_err(), "{wrong:?}");
     }
@@ -84,6 +86,7 @@ fn every_level_is_read_and_levels_without_a_limit_only_at_the_ends() {
     for (level, quota) in [("", "-1\n"), ("/pod", "200000\n"), ("/pod/web", "50000\n")] {
         at(&format!("cg/cpu{level}/cpu.cfs_quota_us"), quota);
         at(&format!("cg/cpu{level}/cpu.cfs_period_us"), "100000\n");
+        at(&format!("cg/cpu{level}/cpu.shares"), "512\n");
         at(&format!("cg/cpu{level}/cpu.stat"), "nr_periods 5\nnr_throttled 1\nthrottled_time 9\n");
         at(&format!("cg/acct{level}/cpuacct.usage"), "77\n");
     }
@@ -97,7 +100,7 @@ fn every_level_is_read_and_levels_without_a_limit_only_at_the_ends() {
     assert_eq!(items(&first), all);
     let Outcome::Ok(bytes) = &first[2].1 else { panic!("{:?}", first[2]) };
     let web = parse(bytes).unwrap();
-    assert_eq!((web.dir.as_str(), web.limit_cores(), web.used_ns), ("/cg/cpu/pod/web", Some(0.5), Some(77)));
+    assert_eq!((web.dir.as_str(), web.limit_cores(), web.used_ns, web.share), ("/cg/cpu/pod/web", Some(0.5), Some(77), Some(512)));
     assert_eq!(items(&read(&context(&root, &notes, Phase::Running))), all[1..]);
     assert_eq!(items(&read(&context(&root, &notes, Phase::Last))), all);
     std::fs::remove_dir_all(tree.path().join("cg/cpu/pod/web")).unwrap();
