@@ -80,6 +80,17 @@ verdict-unknown-pauses = Cannot tell: for { $share } % of the time nothing was a
     [yes] { $tier } was found waiting for { $what }; no observed station explains the pauses.
    *[no] No observed station explains the pauses: a blocked event loop, a lock, a garbage collection, or a program that is stopped.
 }
+verdict-unknown-few-take-most = Cannot tell: half of all requests were answered within { $usual } ms, but they took { $mean } ms on average: most of the clients' time passed in the slower ones (p99 { $late } ms), which stood { $tier ->
+    [none] somewhere on the path
+   *[other] at { $tier }
+} although the cores had time. More connections would wait as well. { $waits ->
+    [yes] { $tier } was found waiting for { $what }.
+   *[no] Something stops them for a moment, again and again: a long command or query of another client, a lock, a collection of garbage, a name server.
+}
+verdict-unknown-left-unread = Cannot tell: { $share } % of the requests in flight were not even read by { $tier }, although its threads had time to: it waits for something before it reads on. { $waits ->
+    [yes] It was found waiting for { $what }.
+   *[no] No observed station explains it: a disk, a lock, a limit of its own, or a request before them on the same connection that goes on behind the scenes (a mirror, a background task).
+}
 verdict-unknown-watched-pauses = Cannot tell: in { $share } % of the time or more { $first } answered nothing, for up to { $longest } ms on end, although { $standing } requests stood{ $tier ->
     [none] {""}
    *[other] , most of them at { $tier }

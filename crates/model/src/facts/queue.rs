@@ -1,6 +1,7 @@
 //! Accept queues: how many connections waited in each, and how many were refused.
 
 pub(crate) mod accepting;
+pub(crate) mod halted;
 pub(crate) mod retries;
 pub(crate) mod unix;
 

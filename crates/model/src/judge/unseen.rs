@@ -13,7 +13,7 @@ use crate::facts::suffered::standing::Standing;
 use crate::facts::suffered::takers::Taker;
 use crate::facts::suffered::undelivered::{Undelivered, is_kept};
 use crate::facts::suffered::{SENT_AGAIN_US, WAKES_US};
-use crate::ledger::{Account, tenths};
+use crate::ledger::{Account, ThreadShares, tenths};
 use crate::observation::load::{LoadResult, Loop, SLICE_US, Slice};
 use crate::observation::{NetnsId, NetnsView, TcpSample};
 use crate::output::message::Message;
@@ -28,6 +28,8 @@ const PAUSE_SLICES_MIN: usize = 10;
 const ANSWERS_MIN: f64 = 10.0;
 /// The most of a slice that a single answer may take, so that a slice without one is no matter of its length.
 const QUICK_SHARE: f64 = 0.5;
+/// The most of its time for which the busiest thread of a server runs or is ready that has time to read what comes.
+const IDLE_MAX: f64 = 0.5;
 /// Share of the requests whose answers are due that must stand in a pause.
 const STANDING_SHARE: f64 = 0.5;
 
@@ -58,6 +60,28 @@ fn share_at_servers(account: &Account) -> f64 {
         matches!(place, AcceptQueue | Unread | Cpu | Ready | Throttled | Waiting)
     };
     (account.at(is_at_server) / account.under_way().max(f64::MIN_POSITIVE)).min(1.0)
+}
+
+/// Requests of which half are quick, and the others stand at servers for most of the clients' time although the cores are idle: something stops these for a moment again and again, too
+/// short to leave a slice of the load without an answer.
+pub(crate) fn few_take_most(ctx: &Context<'_>) -> Option<Message> {
+    let (load, account) = ctx.obs.load.as_ref().zip(ctx.account())?;
+    let (mean_us, usual_us) = (1e6 * account.response_s()?, load.latency_us.p50 as f64);
+    let is_so = is_slower(ctx, usual_us, share_at_servers(account) * mean_us) && cores_are_spare(ctx);
+    let message = Message::new("verdict-unknown-few-take-most").with("usual", usual_us / 1e3).with("mean", mean_us / 1e3);
+    is_so.then(|| with_where(ctx, message.with("late", load.latency_us.p99 as f64 / 1e3)))
+}
+
+/// Requests that a server leaves unread although its threads have time: it waits for something before it reads on, so that more connections would only wait as well.
+pub(crate) fn left_unread(ctx: &Context<'_>) -> Option<Message> {
+    let account = ctx.account()?;
+    let unread = |tier: &Tier| account.at_places(tier.id.0, |place| place == LedgerPlaceKind::Unread);
+    let has_time = |tier: &&Tier| !ctx.obs.processes.is_empty() && tier.is_known() && ThreadShares::of(ctx, tier).busiest() < IDLE_MAX;
+    let tier = ctx.path.tiers.iter().filter(has_time).max_by(|a, b| unread(a).total_cmp(&unread(b)))?;
+    let share = unread(tier) / account.under_way().max(f64::MIN_POSITIVE);
+    let message = Message::new("verdict-unknown-left-unread").with("share", 100.0 * share).with("tier", tier.name.as_str());
+    let message = waits_for(message, Awaited::of(ctx, tier, unread(tier)));
+    (tenths(unread(tier)) >= 1.0 && Cost::of_time(share).hurts()).then_some(message)
 }
 
 /// Requests of which most are quick and some wait for as long as TCP waits before it sends again, while they stand at no server: something on the way drops packets, and no counter of this
@@ -153,6 +177,19 @@ pub(crate) fn pauses(ctx: &Context<'_>) -> Option<Message> {
     Some(with_where(ctx, message))
 }
 
+/// Share of the time in which nothing was answered although requests stood, by the load's own count or as watched. Zero if there were no such spells, and if they could not be told.
+pub(crate) fn paused_share(ctx: &Context<'_>) -> f64 {
+    match &ctx.obs.load {
+        Some(load) => Pauses::of(ctx, load).map_or(0.0, |pauses| pauses.share),
+        None => crate::ledger::Pauses::of(ctx).map_or(0.0, |pauses| pauses.share),
+    }
+}
+
+/// True if none of a load's requests is answered for so much of the time that it hurts: whatever stops a server's workers or threads then would stop more of them as well.
+pub(crate) fn stand_still(ctx: &Context<'_>) -> bool {
+    ctx.obs.load.is_some() && Cost::of_time(paused_share(ctx)).hurts()
+}
+
 /// Says of pauses at which server most requests stand, and what it was found waiting for.
 pub(super) fn with_where(ctx: &Context<'_>, message: Message) -> Message {
     let stand = |account: &Account| {
@@ -161,7 +198,12 @@ pub(super) fn with_where(ctx: &Context<'_>, message: Message) -> Message {
     };
     let Some((number, tier)) = ctx.account().and_then(stand) else { return message.with("tier", "none").with("waits", "no") };
     let message = message.with("tier", tier.name.as_str());
-    match Awaited::of(ctx, tier, number) {
+    waits_for(message, Awaited::of(ctx, tier, number))
+}
+
+/// Says what a server was found waiting for, if it was.
+fn waits_for(message: Message, awaited: Option<Awaited>) -> Message {
+    match awaited {
         Some(awaited) => message.with("waits", "yes").with("what", awaited.what()),
         None => message.with("waits", "no"),
     }

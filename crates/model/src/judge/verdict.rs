@@ -23,8 +23,8 @@ use crate::judge::starts;
 use crate::judge::station::{StationDef, StationReading};
 use crate::judge::stations::{accept_queue, upstream_connect};
 use crate::judge::unseen::{
-    at_servers, kept_unsent, late_elsewhere, pauses, pauses_inside, sent_in_pieces, standing, started_untold, undelivered, waits_unseen,
-    with_where,
+    at_servers, few_take_most, kept_unsent, late_elsewhere, left_unread, pauses, pauses_inside, sent_in_pieces, standing, started_untold,
+    undelivered, waits_unseen, with_where,
 };
 use crate::judge::watched::Untold;
 use crate::ledger::{hundredths, tenths};
@@ -562,6 +562,9 @@ fn use_cores(ctx: &Context<'_>) -> bool {
 /// The judgement of a closed loop with nothing saturated: too few connections, unless requests wait in front of a server with idle cores, or somewhere that
 /// cannot be observed.
 fn closed(ctx: &Context<'_>, stations: &[StationReading], connections: u32) -> Judgement {
+    if let Some(pauses) = pauses(ctx) {
+        return Judgement::unknown(pauses);
+    }
     // A thread that has to wait for its turn on a core accepts that much later, however many there are.
     let is_long = |mean: f64| ctx.answers_rps().is_none_or(|rate| mean > rate * SLICE_S);
     let hurts = |mean: f64| mean > 1.0 && is_long(mean) && Cost::of_time(mean / f64::from(connections.max(1))).hurts();
@@ -571,15 +574,13 @@ fn closed(ctx: &Context<'_>, stations: &[StationReading], connections: u32) -> J
         let why = why.with("listener", queue.at.listener_name());
         return Judgement::unknown(why.with("mean", queue.waiting.unwrap_or(0.0)));
     }
-    if let Some(pauses) = pauses(ctx) {
-        return Judgement::unknown(pauses);
-    }
     if let Some(waits) = waits_unseen(ctx) {
         let own = waited_much(ctx).filter(|_| !at_servers(ctx));
         let waits = own.map_or(waits, |share| Message::new(GENERATOR_WAITS).with("share", share * 100.0));
         return Judgement::unknown(waits.with("connections", connections));
     }
-    if let Some(late) = late_elsewhere(ctx).filter(|_| waited_much(ctx).is_none()) {
+    let late = || late_elsewhere(ctx).or_else(|| few_take_most(ctx)).or_else(|| left_unread(ctx));
+    if let Some(late) = late().filter(|_| waited_much(ctx).is_none()) {
         return Judgement::unknown(late);
     }
     // Of servers whose processes are not known neither threads nor what they call are seen. That answers hardly wait shows that nothing holds them back.

@@ -240,7 +240,9 @@ impl Varying {
     /// chance lets a place that is always as quick as it is on average answer in that time, and so quickly that hardly any would stand there if it always were. Arrivals at random find
     /// `rho / (1 - rho)` before a single place (M/M/1; Kleinrock, Queueing Systems, 3.2). `None` too where those that came together wait: the longer they have, the fewer they are.
     pub(crate) fn let_go_at_once(&self, rate_rps: f64) -> Option<(f64, f64)> {
-        self.halves().filter(|levels| self.are_enough() && levels.are_apart() && levels.differ_in_age(self.tick_ms))?;
+        // However often none was under way in between.
+        let asked = self.whole.iter().filter(|moment| moment.under_way >= 0.5).copied().collect();
+        self.halves_of(asked).filter(|levels| self.are_enough() && levels.are_apart() && levels.differ_in_age(self.tick_ms))?;
         let under_way = self.known_mean();
         if under_way <= 0.0 || rate_rps <= 0.0 {
             return None;
@@ -277,7 +279,10 @@ impl Varying {
 
     /// The samples with fewer requests than the median and those with more, if the numbers differ enough to compare their times.
     pub(crate) fn halves(&self) -> Option<Levels> {
-        let mut sorted = self.whole.clone();
+        self.halves_of(self.whole.clone())
+    }
+
+    fn halves_of(&self, mut sorted: Vec<Moment>) -> Option<Levels> {
         sorted.sort_by(|a, b| a.under_way.total_cmp(&b.under_way));
         let (few, many) = sorted.split_at(sorted.len() / 2);
         let levels = Levels { few: level(few)?, many: level(many)? };

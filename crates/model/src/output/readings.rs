@@ -53,11 +53,10 @@ pub fn readings(obs: &Observation, path: &Path) -> Vec<SourceReport> {
         }
     }
     let mut alike: BTreeMap<(&str, String), (Fate, u32)> = BTreeMap::new();
-    for (place, series) in &obs.cgroups {
-        add(format!("cgroup_cpu ({place})"), fate(series));
-    }
-    for (place, series) in &obs.cgroup_tasks {
-        add(format!("cgroup_tasks ({place})"), fate(series));
+    let groups = obs.cgroups.iter().map(|(place, series)| ("cgroup_cpu", place, fate(series)));
+    let groups = groups.chain(obs.freezers.iter().map(|(place, series)| ("cgroup_freezer", place, fate(series))));
+    for (name, place, fate) in groups.chain(obs.cgroup_tasks.iter().map(|(place, series)| ("cgroup_tasks", place, fate(series)))) {
+        add(format!("{name} ({place})"), fate);
     }
     for view in obs.processes.values() {
         for (name, fate) in process(view).into_iter().filter_map(|(name, fate)| Some((name, fate?))) {

@@ -110,6 +110,7 @@ impl Blind {
             processes,
             cgroups,
             cgroup_tasks,
+            freezers,
             user_tasks,
             servers,
             namespaces_seen,
@@ -165,6 +166,10 @@ impl Blind {
         }
         self.instance(43, 0);
         self.take(user_tasks);
+        for (place, series) in freezers.values_mut().enumerate() {
+            self.instance(44, place as u64);
+            self.take(series);
+        }
     }
 
     fn namespace(&mut self, view: &mut NetnsView) {

@@ -32,7 +32,7 @@ fn entries(root: &Root, source: &Source, pid: u32) -> Vec<Entry> {
     let notes = Notes::default();
     let scope = scope_of(source, pid);
     let mut entries = Vec::new();
-    if ["cgroup_cpu", "cgroup_tasks"].contains(&source.name) {
+    if ["cgroup_cpu", "cgroup_freezer", "cgroup_tasks"].contains(&source.name) {
         // The processes determine which cgroups are read.
         let scope = Scope::Process(pid);
         let _ = (self::source("process_cgroups").read)(&ReadContext::new(root, scope, Phase::First, &notes));
@@ -94,6 +94,7 @@ fn counts_of(observation: &Observation, source: &Source) -> ReadingCounts {
         "ksoftirqd" => count(observation.ksoftirqd.values()),
         "kernel_log" => count([&observation.kernel_log]),
         "cgroup_cpu" => count(observation.cgroups.values()),
+        "cgroup_freezer" => count(observation.freezers.values()),
         "cgroup_tasks" => count(observation.cgroup_tasks.values()),
         "user_tasks" => count([&observation.user_tasks]),
         "sysctls" => count(netns.sysctls.values()),
@@ -171,6 +172,10 @@ fn host_values_of_the_tree() {
     let unit = cgroup("v2:/system.slice/nginx.service");
     assert_eq!((unit.limit_cores(), unit.throttled_periods, unit.used_ns), (Some(0.5), Some(412), Some(25_816_227_000)));
     assert_eq!((cgroup("v2:/system.slice").quota_us, cgroup("v2:/").quota_us), (None, None), "the root has no limit");
+
+    let freezers = see("cgroup_freezer").freezers;
+    let unit = freezers[&CgroupId::parse("v2:/system.slice/nginx.service").unwrap()].last().unwrap();
+    assert!(unit.is_frozen && unit.dir.ends_with("/system.slice/nginx.service"), "{unit:?}");
 
     let tasks = see("cgroup_tasks").cgroup_tasks;
     let unit = tasks[&CgroupId::parse("v2:/system.slice/nginx.service").unwrap()].last().unwrap();

@@ -1,6 +1,6 @@
 //! Interpreters with one lock: of the threads of such a process one runs the program's code at a time, so that all of them together are worth one core.
 
-use super::{SATURATED_UTILIZATION, cores_used_by, ticks_per_s};
+use super::{CoreUsers, SATURATED_UTILIZATION, TENANTS_SHARE_MAX, cores_used_by, delayed, ticks_per_s};
 use crate::facts::Context;
 use crate::facts::path::{Runtime, Tier};
 
@@ -17,8 +17,8 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
-    /// The threads of a process whose interpreter has one lock, and was never without work: they used a whole core, and the program's own code not more. `None` if
-    /// it has one thread, which says by itself whether it is at its limit.
+    /// The threads of a process whose interpreter has one lock, and was never without work: they used a whole core, with what other programs kept from a ready thread of theirs, and the
+    /// program's own code not more. `None` if it has one thread, which says by itself whether it is at its limit.
     pub(crate) fn of(ctx: &Context<'_>, pid: u32) -> Option<Self> {
         let process = ctx.obs.processes.get(&pid)?;
         process.identity.first().and_then(Runtime::of).filter(|runtime| runtime.has_one_lock())?;
@@ -28,11 +28,20 @@ impl Turns {
         let ran = cores_used_by(ctx, pid, ticks_per_s)?;
         // A thread that serves one connection is seldom met at the ends.
         let threads = ctx.in_window(&process.cpu).map(|(_, used)| used.threads).fold(first.threads.max(last.threads), u32::max);
-        (threads > 1 && ran >= SATURATED_UTILIZATION && user <= USER_MAX).then_some(Self { threads, ran })
+        // What others take beyond that is theirs to answer for.
+        let kept_off = kept_off(ctx, pid).min(TENANTS_SHARE_MAX);
+        (threads > 1 && ran + kept_off >= SATURATED_UTILIZATION && user <= USER_MAX).then_some(Self { threads, ran })
     }
 
     /// The same for a tier: the process with the most threads that take turns.
     pub(crate) fn of_tier(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
         tier.pids.iter().filter_map(|pid| Self::of(ctx, *pid)).max_by_key(|turns| turns.threads)
     }
+}
+
+/// Mean number of cores that other programs had while a thread of the process was ready, at most: zero if that was not read.
+fn kept_off(ctx: &Context<'_>, pid: u32) -> f64 {
+    let group = ctx.core_groups().iter().find(|group| group.tiers.iter().any(|tier| tier.pids.contains(&pid)));
+    let others = group.and_then(|group| CoreUsers::of(ctx, group)).map_or(0.0, |users| users.others_at_most().max(0.0));
+    delayed(ctx, pid).unwrap_or(0.0).min(others)
 }

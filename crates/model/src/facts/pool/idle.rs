@@ -59,7 +59,11 @@ impl IdleEvidence {
                 let are_apart =
                     || has_no_lock(ctx, tier) || looks::locked_share(ctx, &tier.pids).is_some_and(|share| share < LOCKED_SHARE_MAX);
                 let hardly_ready = at_once <= READY_SHARE_MAX * pool.workers as f64;
-                (pool.workers as f64, at_once <= THREADS_READY_MAX || hardly_ready && are_apart(), at_once >= THREADS_READY_MIN)
+                (
+                    pool.workers as f64,
+                    at_once <= THREADS_READY_MAX || hardly_ready && are_apart(),
+                    at_once >= THREADS_READY_MIN && runs_many(ctx, tier, &ready),
+                )
             }
             // A loop with time to spare accepts waiting connections. A loop with more load looks like one without time.
             PoolKind::Loops => (ready.processes as f64, ready.ready() <= READY_SHARE_MAX, false),
@@ -77,6 +81,12 @@ impl IdleEvidence {
 fn has_no_lock(ctx: &Context<'_>, tier: &Tier) -> bool {
     let identities = || tier.pids.iter().filter_map(|pid| ctx.obs.processes.get(pid)?.identity.last());
     identities().count() > 0 && identities().all(|identity| Runtime::of(identity) == Some(Runtime::Java))
+}
+
+/// True unless one lock lets a process of the tier run one thread at a time, and its threads ran no longer than that: however many are ready, more would take turns as well.
+fn runs_many(ctx: &Context<'_>, tier: &Tier, ready: &Ready) -> bool {
+    let identities = tier.pids.iter().filter_map(|pid| ctx.obs.processes.get(pid)?.identity.last());
+    ready.ran >= THREADS_READY_MIN || !identities.filter_map(Runtime::of).any(Runtime::has_one_lock)
 }
 
 /// Shares of their time that processes ran on cores and waited for one, all threads included.

@@ -1,4 +1,4 @@
-//! Processes of a server that are stopped (SIGSTOP, a debugger) all the time, and the requests that wait for them.
+//! Processes of a server that are stopped (SIGSTOP, a debugger, a frozen control group) all the time, and the requests that wait for them.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crate::facts::Context;
 use crate::facts::cores::cores_are_spare;
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
-use crate::facts::queue::accepting::stopped;
+use crate::facts::queue::halted::stopped;
 use crate::observation::{RequestSample, RequestSocket, TcpState};
 use crate::output::report::LedgerPlaceKind as Place;
 

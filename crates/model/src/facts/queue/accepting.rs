@@ -1,12 +1,10 @@
 //! Whether those who listen accept what stands in their accept queue: a queue that stays full is no burst.
 
+use super::halted::stopped;
 use crate::facts::Context;
 use crate::facts::path::{PlacedListener, Tier};
 use crate::facts::pool::SAMPLES_MIN;
-use crate::observation::{CpuUse, Listener, ProcessView};
-
-/// States of a process that a signal or a tracer has stopped (proc_pid_stat(5)).
-const STOPPED: [char; 2] = ['T', 't'];
+use crate::observation::{CpuUse, Listener};
 
 /// One listener's queue, sample by sample.
 #[derive(Debug, Clone, PartialEq)]
@@ -127,16 +125,4 @@ pub(crate) fn idle(ctx: &Context<'_>, tier: &Tier, placed: &PlacedListener) -> O
     // Workers of one master may all have all the sockets of an address open, and each accepts from one of them.
     let stuck = at_same_address(tier, placed).filter(|own| never_fell(own)).count();
     (shares_address(tier, placed) && stuck <= stopped.len()).then_some(Idle::Stopped(stopped))
-}
-
-/// Those of these processes that were stopped in each reading.
-pub(crate) fn stopped(ctx: &Context<'_>, pids: &[u32]) -> Vec<u32> {
-    let is_stopped = |pid: &&u32| ctx.obs.processes.get(pid).is_some_and(|process| stopped_looks(ctx, process).is_some());
-    pids.iter().filter(is_stopped).copied().collect()
-}
-
-/// Number of readings of a process, if it was stopped in each.
-pub(crate) fn stopped_looks(ctx: &Context<'_>, process: &ProcessView) -> Option<usize> {
-    let states: Vec<char> = ctx.in_window(&process.cpu).map(|(_, used)| used.state).collect();
-    (states.len() >= 2 && states.iter().all(|state| STOPPED.contains(state))).then_some(states.len())
 }

@@ -17,8 +17,12 @@ const PASSED_ON: f64 = 0.5;
 pub(crate) struct ServerErrors<'a> {
     /// Who makes them.
     pub(crate) tier: &'a Tier,
-    /// The most frequent status.
+    /// The most frequent status among those that the clients got.
     pub(crate) status: u16,
+    /// True if the clients ask `tier` itself: what they got is what it sent.
+    pub(crate) is_first: bool,
+    /// Other servers that the same callers ask and that answer with errors as well, with their number and that of all responses.
+    pub(crate) siblings: Vec<(&'a str, u64, u64)>,
     /// Errors that the clients got, and all responses to them.
     pub(crate) clients: (u64, u64),
     /// Errors a second that the clients got.
@@ -104,10 +108,20 @@ impl<'a> ServerErrors<'a> {
         let reason = Reason::of(ctx, tier, (status, clients.errors()));
         let behind = known(ctx, tier, (status, errors_rps)).or(reason.as_ref().map(|_| Behind::Unread))?;
         let own = Answered::of(ctx, tier).filter(|own| own.errors() > 0);
-        let found =
-            Self { tier, status, clients: (clients.errors(), clients.requests), per_s, source: clients.source, own, behind, reason };
+        let (is_first, siblings) = (ctx.path.is_first(tier), siblings(ctx, tier));
+        let clients_got = (clients.errors(), clients.requests);
+        let found = Self { tier, status, is_first, siblings, clients: clients_got, per_s, source: clients.source, own, behind, reason };
         (found.own.is_some() || found.reason.is_some()).then_some(found)
     }
+}
+
+/// The other servers that a tier's callers ask, where errors among their responses hurt.
+fn siblings<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<(&'a str, u64, u64)> {
+    let callers: Vec<&Tier> = ctx.path.callers(tier.id).collect();
+    let is_sibling = |other: &&Tier| other.id != tier.id && callers.iter().any(|caller| caller.upstreams.contains(&other.id.0));
+    let answered = ctx.path.tiers.iter().filter(is_sibling).filter_map(|other| Some((other.name.as_str(), Answered::of(ctx, other)?)));
+    let with_errors = answered.filter(|(_, own)| Cost::of_requests(own.errors(), own.all()).hurts());
+    with_errors.map(|(name, own)| (name, own.errors(), own.all())).collect()
 }
 
 /// True if a server makes most of its responses with this status itself, `per_s` of them: whoever it asks, or may ask, was read and gives fewer.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use crate::facts::Context;
 use crate::facts::path::Tier;
-use crate::facts::traffic::errors_among;
+use crate::facts::traffic::{errors_among, is_server_error};
 use crate::observation::{NetnsView, SocketAddress, WireAnswers};
 
 /// Responses of one tier that were counted on the wire.
@@ -74,6 +74,12 @@ impl Answered {
     /// Server errors.
     pub(crate) fn errors(&self) -> u64 {
         errors_among(&self.by_status)
+    }
+
+    /// The most frequent status among the errors.
+    pub(crate) fn main_error(&self) -> Option<u16> {
+        let errors = self.by_status.iter().filter(|(status, _)| is_server_error(**status));
+        errors.max_by_key(|(_, count)| **count).map(|(status, _)| *status)
     }
 
     /// Responses a second with this status.

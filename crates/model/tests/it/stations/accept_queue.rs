@@ -3,6 +3,7 @@
 //! Deterministic: observations made up by the tests.
 
 mod accepts;
+mod halted;
 mod members;
 mod traced;
 

@@ -4,13 +4,18 @@
 
 use chokepoint_model::change::Change;
 use chokepoint_model::load::Loop;
-use chokepoint_model::observation::{CoreTimes, Counters, CpuTimes, Identity, Listener, Observation, ThreadTimes};
+use chokepoint_model::observation::{CoreTimes, Counters, CpuTimes, Identity, Listener, Observation, RequestSocket, ThreadTimes};
 use chokepoint_model::reading::{Lack, Reading};
 use chokepoint_model::report::{Confidence, Diagnosis, LimitedBy, Prediction, Remedy, Role, Signal, Station, StationState, Step, Verdict};
 
+use super::waiting::{client, sampled};
 use crate::stage::pool::pool;
 use crate::stage::quota::{Did, PHP, cgroup, cgroup_from, inside, throttled};
 use crate::stage::*;
+
+fn says(diagnosis: &Diagnosis, id: &str) -> bool {
+    diagnosis.findings.iter().any(|finding| finding.id == id)
+}
 
 const THROTTLED: &str = "cgroup-cpu-throttled";
 
@@ -224,6 +229,23 @@ fn watched_traffic_gives_less_confidence_and_no_traffic_gives_none() {
     let diagnosis = told(&obs);
     assert_eq!((causes(&diagnosis), diagnosis.findings[0].confidence), (vec![THROTTLED], Confidence::Medium));
     assert!(matches!(remedy(&diagnosis).prediction, Prediction::Refused { .. }));
+}
+
+/// However few periods: it counts for how long the servers are stopped while requests wait for them.
+#[test]
+fn watched_requests_that_wait_for_a_stopped_server_suffer() {
+    let told_at = |throttled: f64, requests: u16| {
+        let unread = |_| (0..requests).map(|n| RequestSocket { receive_queue: 100, ..client(n, 40, true) }).collect();
+        let mut obs = sampled(healthy(), &unread);
+        inside(&mut obs, "v1:/web", [42], 0.28, 0.3);
+        cgroup(&mut obs, "v1:/web", Did { limit: Some(0.3), used: 0.28, throttled });
+        cpu(&mut obs, 0.3);
+        (obs.load, obs.request.loaded) = (None, false);
+        says(&told(&obs), THROTTLED)
+    };
+    for (throttled, requests, expected) in [(0.4, 12, true), (0.3, 12, true), (0.05, 12, false), (0.4, 0, false)] {
+        assert_eq!(told_at(throttled, requests), expected, "{throttled} {requests}");
+    }
 }
 
 #[test]

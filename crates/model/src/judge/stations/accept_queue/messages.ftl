@@ -25,11 +25,11 @@ evidence-accept-queue-harm = { $failed } of { $requests } requests failed, and t
 evidence-accept-queue-wait = In a longer queue a connection would wait for about { $ms } ms.
 
 finding-accepts-none-title = { $kind ->
-    [stopped] { $tier } is stopped (SIGSTOP or a debugger) and accepts no connections at { $listener }
+    [stopped] { $tier } is { $state } and accepts no connections at { $listener }
     [one-stopped] { $processes ->
         [one] process { $pids } of { $tier } is
        *[other] processes { $pids } of { $tier } are
-    } stopped (SIGSTOP or a debugger), and nobody accepts the connections that wait for { $processes ->
+    } { $state }, and nobody accepts the connections that wait for { $processes ->
         [one] it
        *[other] them
     } at { $listener }
@@ -55,13 +55,25 @@ finding-processes-stopped-title = { $kind ->
     [some] { $processes } of { $all } processes of { $tier } { $processes ->
         [one] is
        *[other] are
-    } stopped (SIGSTOP or a debugger), and requests wait for { $processes ->
+    } { $state }, and requests wait for { $processes ->
         [one] it
        *[other] them
     }: { $pids }
-   *[all] { $tier } is stopped (SIGSTOP or a debugger), and requests wait for it: { $pids }
+    [again-some] { $processes } of { $all } processes of { $tier } { $processes ->
+        [one] is
+       *[other] are
+    } { $state } { $share } % of the time, and requests wait for { $processes ->
+        [one] it
+       *[other] them
+    }: { $pids }
+    [again] { $tier } is { $state } { $share } % of the time, and requests wait for it: { $pids }
+   *[all] { $tier } is { $state }, and requests wait for it: { $pids }
 }
+words-halted-signal = stopped (SIGSTOP or a debugger)
+words-halted-frozen = frozen (control group { $group })
 finding-processes-stopped-explanation = { $kind ->
+    [again] Something halts { $tier } again and again and lets it go on each time: cpulimit, a script that sends SIGSTOP and SIGCONT, a backup or snapshot that freezes its container. Nothing moves meanwhile: requests stay unread, and those that it has begun take that much longer.
+    [again-some] Something halts these processes again and again and lets them go on each time: cpulimit, a script that sends SIGSTOP and SIGCONT, a backup or snapshot that freezes their container. Requests on their connections wait meanwhile, which no other process can answer.
     [some] A stopped process answers none of the requests on its connections, which no other process can answer, and accepts no others. The processes that are not stopped serve all the rest, and where they are all taken, new connections wait.
    *[all] A stopped process answers none of the requests on its connections, and accepts no others.
 }
@@ -93,11 +105,19 @@ evidence-accepts-none-queue = { $spread ->
 evidence-accepts-none-stopped = { $processes ->
     [one] Process { $pids } was
    *[other] Processes { $pids } were
-} stopped (state T) in all { $looks } readings{ $processes ->
+} { $state } in all { $looks } readings{ $processes ->
     [one] {""}
    *[other] {" "}of each
 }.
 evidence-accepts-none-ran = The processes that listen there ({ $pids }) ran for 0 ms in { $seconds } s.
+evidence-processes-stopped-again = { $halted } of { $looks } readings found { $processes ->
+    [one] process { $pid } { $state }
+   *[other] process { $pid } { $state }, the one most often so
+}.
+evidence-processes-stopped-waiting = Of { $under_way } requests in flight, { $waiting } waited for { $processes ->
+    [one] this process
+   *[other] these processes
+}.
 evidence-processes-stopped-held = Of { $under_way } requests in flight, { $held } stood on connections that only { $processes ->
     [one] it has
    *[other] they have

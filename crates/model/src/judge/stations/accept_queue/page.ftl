@@ -40,13 +40,13 @@ page-processes-stopped-title = Processes are stopped
 page-processes-stopped-limits =
     The requests on the connections of the stopped processes, which get no answer, and throughput, at what the other processes can do.
 page-processes-stopped-shows =
-    /proc/PID/stat says T (SIGSTOP, SIGTSTP) or t (a debugger) in every reading. Requests stand unread or unanswered on connections that only these processes have open, or connections always wait to be accepted while the processes that are not stopped are all taken and the cores have room.
+    /proc/PID/stat says T (SIGSTOP, SIGTSTP) or t (a debugger), or freezer.state or cgroup.events says that its control group is frozen, in every reading. Requests stand unread or unanswered on connections that only these processes have open, or connections always wait to be accepted while the processes that are not stopped are all taken and the cores have room. Or processes are stopped in some readings and go on in others (cpulimit, a snapshot): the share of the time in which they surely are (the lower end of the 95 % interval), by the requests that wait for them, costs a tenth of the throughput or more.
 page-processes-stopped-sure =
-    High: a stopped process answers nothing. Silent if a process ran in any reading, if nothing waits (the others keep up), if fewer than a tenth of the requests in flight wait for them, and for a queue before full cores.
+    High: a stopped process answers nothing. Silent if nothing waits (the others keep up), if fewer than a tenth of the requests in flight wait for them, and for a queue before full cores.
 page-processes-stopped-remedies =
-    Let them go on (kill -CONT PID), or end them: their master or their supervisor starts others.
+    Let them go on (kill -CONT PID; THAWED in freezer.state, 0 in cgroup.freeze; docker unpause), or end them: their master or their supervisor starts others. Where they are stopped again and again, find who does it (cpulimit, a snapshot).
 page-processes-stopped-sources =
-    As for station accept-queue; proc_pid_stat(5).
+    As for station accept-queue; proc_pid_stat(5); Documentation/admin-guide/cgroup-v1/freezer-subsystem.rst; Documentation/admin-guide/cgroup-v2.rst, cgroup.freeze.
 
 page-processes-traced-title = Processes are traced
 page-processes-traced-limits =

@@ -7,12 +7,14 @@ use crate::facts::owner::Owner;
 use crate::facts::path::{PlacedListener, Tier};
 use crate::facts::pool::WAITED_SHARE;
 use crate::facts::pool::workers::{ended_proof, replaced};
-use crate::facts::queue::accepting::{Idle, Lengths, at_same_address, idle, shares_address, stopped_looks};
+use crate::facts::queue::accepting::{Idle, Lengths, at_same_address, idle, shares_address};
+use crate::facts::queue::halted::{HaltedBy, whole};
 use crate::facts::queue::unix;
 use crate::facts::suffered;
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::id::{FindingId, StationId};
 use crate::judge::station::StationReading;
+use crate::judge::unseen::stand_still;
 use crate::ledger::{ThreadShares, tenths};
 use crate::observation::ProcessView;
 use crate::output::message::Message;
@@ -108,7 +110,8 @@ fn share_of_queues(ctx: &Context<'_>, reading: &StationReading, tier: &Tier) -> 
 
 /// True if connections come faster than they are accepted, and the cores are not the reason.
 fn is_slow(ctx: &Context<'_>, reading: &StationReading, (tier, listener): (&Tier, &PlacedListener)) -> bool {
-    if !tier.is_known() || idle(ctx, tier, listener).is_some() {
+    // What stops all answers for a while stops those that accept as well.
+    if !tier.is_known() || idle(ctx, tier, listener).is_some() || stand_still(ctx) {
         return false;
     }
     let is_unix = unix::path_of(listener).is_some();
@@ -146,7 +149,8 @@ fn none(ctx: &Context<'_>, reading: &StationReading, (tier, listener): (&Tier, &
     let args = |id: &'static str| {
         let message = Message::new(id).with("tier", tier.name.as_str()).with("listener", name.as_str()).with("kind", kind);
         let message = message.with("pids", list.join(", ")).with("processes", pids.len() as f64).with("sockets", sockets as f64);
-        message.with("seconds", ctx.seconds())
+        let by = pids.iter().find_map(|pid| whole(ctx, *pid)).map_or(HaltedBy::Signal, |halt| halt.by);
+        message.with("seconds", ctx.seconds()).with("state", halted_words(by))
     };
     let mut proofs = lengths(ctx, reading, listener, "evidence-accepts-none-queue");
     proofs.push(match why {
@@ -195,11 +199,28 @@ fn slowly(ctx: &Context<'_>, reading: &StationReading, (tier, listener): (&Tier,
 
 /// The evidence that these processes were stopped.
 pub(super) fn stopped_proof(ctx: &Context<'_>, pids: &[u32]) -> Evidence {
-    let looks = |pid: &u32| ctx.obs.processes.get(pid).and_then(|process| stopped_looks(ctx, process));
-    let looks = pids.iter().filter_map(looks).min().unwrap_or(0);
+    let halts = || pids.iter().filter_map(|pid| whole(ctx, *pid));
+    let looks = halts().map(|halt| halt.looks).min().unwrap_or(0);
+    let by = halts().next().map_or(HaltedBy::Signal, |halt| halt.by);
     let list: Vec<String> = pids.iter().map(u32::to_string).collect();
     let text = Message::new("evidence-accepts-none-stopped").with("pids", list.join(", ")).with("processes", pids.len() as f64);
-    Evidence::new(text.with("looks", looks as f64), "/proc/PID/stat", Some(looks as f64))
+    Evidence::new(text.with("looks", looks as f64).with("state", halted_words(by)), state_file(by), Some(looks as f64))
+}
+
+/// The words for a process that something halts: "stopped (SIGSTOP or a debugger)".
+pub(super) fn halted_words(by: HaltedBy<'_>) -> Message {
+    match by {
+        HaltedBy::Signal => Message::new("words-halted-signal"),
+        HaltedBy::Freezer(id, _) => Message::new("words-halted-frozen").with("group", id.path.as_str()),
+    }
+}
+
+/// What shows that it is halted.
+pub(super) fn state_file(by: HaltedBy<'_>) -> &'static str {
+    match by {
+        HaltedBy::Signal => "/proc/PID/stat",
+        HaltedBy::Freezer(..) => "cgroup",
+    }
 }
 
 /// True if it is known of each process of a tier how many files it has open and may open.

@@ -1,24 +1,30 @@
-//! Finding `processes-stopped`: requests wait for processes of a server that a signal or a debugger has stopped.
+//! Finding `processes-stopped`: requests wait for processes of a server that a signal, a debugger or a frozen control group has stopped, all the time or again and again.
 
 use crate::facts::Context;
 use crate::facts::path::Tier;
 use crate::facts::pool::StoppedProcesses;
 use crate::facts::queue::accepting::{Idle, idle};
+use crate::facts::queue::halted::{HaltedBy, HaltedProcesses, whole};
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::id::FindingId;
 use crate::judge::station::StationReading;
+use crate::judge::unseen::paused_share;
 use crate::ledger::tenths;
 use crate::output::message::Message;
 use crate::output::report::Confidence;
 
-use super::slow::stopped_proof;
+use super::slow::{halted_words, state_file, stopped_proof};
 use super::{listener_of, longest};
 
 /// The finding of each tier with stopped processes that no other finding (`found`) names. It stands at the tier's listener with the longest queue.
 pub(super) fn judge(ctx: &Context<'_>, read: &[StationReading], found: &[Finding]) -> Vec<Finding> {
     let of_tier = |tier: &Tier| {
-        let stopped = of(ctx, tier, found.iter()).filter(|stopped| stopped.hurt(ctx))?;
-        Some(finding(ctx, tier, &stopped, longest(ctx, read, tier)?))
+        let at = longest(ctx, read, tier)?;
+        let stopped = of(ctx, tier, found.iter()).filter(|stopped| stopped.hurt(ctx));
+        let again = || {
+            HaltedProcesses::of(ctx, tier).filter(|halted| halted.hurt(ctx, paused_share(ctx))).map(|halted| again(ctx, tier, &halted, at))
+        };
+        stopped.map(|stopped| finding(ctx, tier, &stopped, at)).or_else(again)
     };
     ctx.path.tiers.iter().filter_map(of_tier).collect()
 }
@@ -45,7 +51,8 @@ fn finding(ctx: &Context<'_>, tier: &Tier, stopped: &StoppedProcesses, at: &Stat
         let message = Message::new(id).with("tier", tier.name.as_str()).with("pids", list.join(", ")).with("listener", listener.as_str());
         let message = message.with("processes", pids.len() as f64).with("all", *of as f64).with("under_way", tenths(under_way));
         let message = message.with("kind", if pids.len() < *of { "some" } else { "all" });
-        message.with("held", tenths(*held)).with("queued", tenths(*queued))
+        let by = pids.first().and_then(|pid| whole(ctx, *pid)).map_or(HaltedBy::Signal, |halt| halt.by);
+        message.with("held", tenths(*held)).with("queued", tenths(*queued)).with("state", halted_words(by))
     };
     let mut evidence = vec![stopped_proof(ctx, pids)];
     let stands = [("evidence-processes-stopped-held", *held), ("evidence-processes-stopped-queued", *queued)];
@@ -59,6 +66,30 @@ fn finding(ctx: &Context<'_>, tier: &Tier, stopped: &StoppedProcesses, at: &Stat
         confidence: Confidence::High,
         title: args("finding-processes-stopped-title"),
         evidence,
+        explanation: vec![args("finding-processes-stopped-explanation")],
+        ..at.finding(FindingId::PROCESSES_STOPPED)
+    }
+}
+
+/// For processes that go on each time.
+fn again(ctx: &Context<'_>, tier: &Tier, halted: &HaltedProcesses<'_>, at: &StationReading) -> Finding {
+    let HaltedProcesses { pids, of, most, share, waiting } = halted;
+    let list: Vec<String> = pids.iter().map(u32::to_string).collect();
+    let under_way = ctx.account().map_or(0.0, |account| account.under_way());
+    let args = |id: &'static str| {
+        let message = Message::new(id).with("tier", tier.name.as_str()).with("pids", list.join(", ")).with("state", halted_words(most.by));
+        let message = message.with("processes", pids.len() as f64).with("all", *of as f64).with("share", (100.0 * share).round());
+        message.with("kind", if pids.len() < *of { "again-some" } else { "again" })
+    };
+    let seen = args("evidence-processes-stopped-again").with("looks", most.looks as f64).with("halted", most.halted as f64);
+    let waits = args("evidence-processes-stopped-waiting").with("waiting", tenths(*waiting)).with("under_way", tenths(under_way));
+    Finding {
+        confidence: Confidence::High,
+        title: args("finding-processes-stopped-title"),
+        evidence: vec![
+            Evidence::new(seen.with("pid", most.pid.to_string()), state_file(most.by), Some(most.halted as f64)),
+            Evidence::new(waits, "sock_diag", Some(tenths(*waiting))),
+        ],
         explanation: vec![args("finding-processes-stopped-explanation")],
         ..at.finding(FindingId::PROCESSES_STOPPED)
     }

@@ -3,6 +3,8 @@
 
 use crate::facts::Context;
 use crate::facts::cores;
+use crate::facts::harm::Cost;
+use crate::facts::pool::waiting_at;
 use crate::facts::quota::{NOTED_SHARE, Quota, file};
 use crate::facts::traffic;
 use crate::judge::finding::{Evidence, Finding};
@@ -57,7 +59,12 @@ pub(crate) fn harm(ctx: &Context<'_>, quota: &Quota<'_>) -> Option<Harm> {
     }
     let is_short = throttled.share >= THROTTLED_SHARE && quota.utilization()? >= USED_SHARE && is_theirs(ctx, quota);
     let Some(load) = &ctx.obs.load else {
-        return (is_short && traffic::was_seen(ctx)).then_some(Harm::Rate);
+        let harm = if is_short {
+            Some(Harm::Rate)
+        } else {
+            (waits(ctx, quota, throttled.stopped_share(cores.count)) && is_theirs(ctx, quota)).then_some(Harm::Wait)
+        };
+        return harm.filter(|_| traffic::was_seen(ctx));
     };
     if is_short && load.wants_more() {
         return Some(Harm::Rate);
@@ -65,14 +72,21 @@ pub(crate) fn harm(ctx: &Context<'_>, quota: &Quota<'_>) -> Option<Harm> {
     // All requests pass, because the quota has just enough CPU time for them. Those that come after it is used up wait about as long as a stop takes.
     let (p50, p99) = (load.latency_us.p50, load.latency_us.p99);
     let half_stop_us = throttled.stop_us(cores.count) / 2.0;
-    let waits = |alone_us: f64| p50 as f64 >= WAIT_TIMES * alone_us && p99 as f64 - alone_us >= half_stop_us;
-    if is_short && half_stop_us > 0.0 && ctx.alone_us().is_some_and(waits) {
+    let wait_long = |alone_us: f64| p50 as f64 >= WAIT_TIMES * alone_us && p99 as f64 - alone_us >= half_stop_us;
+    if is_short && half_stop_us > 0.0 && ctx.alone_us().is_some_and(wait_long) {
         return Some(Harm::Wait);
     }
     // Half of the requests meet the objective, and the rest is late by about the length of a stop.
     let slo_us = ctx.obs.request.slo_p99_us?;
     let is_late = p99 > slo_us && p50 <= slo_us && (p99 - p50) as f64 >= half_stop_us;
     (is_late && throttled.stopped_share(cores.count) >= TAIL_SHARE && is_theirs(ctx, quota)).then_some(Harm::Tail)
+}
+
+/// True if requests wait for servers that are stopped for this share of the time: not for longer than that, and not more of them than wait there.
+fn waits(ctx: &Context<'_>, quota: &Quota<'_>, stopped: f64) -> bool {
+    let waiting: f64 = quota.tiers.iter().map(|tier| waiting_at(ctx, tier)).sum();
+    let under_way = ctx.account().map_or(0.0, |account| account.under_way());
+    under_way > 0.0 && Cost::of_time(stopped.min(waiting / under_way)).hurts()
 }
 
 /// True if this many of the cores are more than what full cores leave idle.

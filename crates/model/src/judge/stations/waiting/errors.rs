@@ -27,6 +27,10 @@ pub(super) fn judge(ctx: &Context<'_>) -> Option<Finding> {
         }
         Behind::Nobody | Behind::Unread => None,
     };
+    let siblings = found.siblings.iter().map(|(name, errors, all)| {
+        let text = args(&found, "evidence-answers-errors-sibling").with("name", *name).with("own", *errors).with("own_all", *all);
+        Evidence::new(text, "packet(7)", Some(*errors as f64))
+    });
     let clients = Evidence::new(args(&found, "evidence-answers-errors-clients"), found.source, Some(found.clients.0 as f64));
     let explanation = match found.reason.as_ref().map(|reason| &reason.event) {
         Some(LogEvent::AnswerHeaderTooBig) => "finding-answers-errors-explanation-header",
@@ -37,7 +41,7 @@ pub(super) fn judge(ctx: &Context<'_>) -> Option<Finding> {
     Some(Finding {
         confidence: if found.behind == Behind::Unread || found.own.is_none() { Confidence::Medium } else { Confidence::High },
         title: args(&found, "finding-answers-errors-title"),
-        evidence: [Some(clients), logged, own, behind].into_iter().flatten().collect(),
+        evidence: [Some(clients), logged, own, behind].into_iter().flatten().chain(siblings).collect(),
         explanation: vec![args(&found, explanation)],
         ..STATION.finding(FindingId::ANSWERS_ERRORS, tier, Location::in_netns(tier.netns))
     })
@@ -60,7 +64,11 @@ pub(super) fn args(found: &ServerErrors<'_>, id: &'static str) -> Message {
         Behind::Answers(..) => "answers",
         Behind::Unread => "unread",
     };
-    let message = Message::new(id).with("tier", found.tier.name.as_str()).with("status", found.status.to_string());
-    let message = message.with("share", 100.0 * errors as f64 / all.max(1) as f64).with("errors", errors).with("requests", all);
+    // What a server behind another one answers is not what the clients get: that one may ask again, or make an error of its own of it.
+    let inner = found.own.as_ref().filter(|_| !found.is_first).and_then(|own| Some((own.main_error()?, own.errors(), own.all())));
+    let (status, own_errors, own_all) = inner.unwrap_or((found.status, errors, all));
+    let message = Message::new(id).with("tier", found.tier.name.as_str()).with("status", status.to_string());
+    let message = message.with("share", 100.0 * own_errors as f64 / own_all.max(1) as f64).with("errors", errors).with("requests", all);
+    let message = message.with("whose", if inner.is_some() { "its" } else { "all" }).with("clients_status", found.status.to_string());
     message.with("behind", behind).with("reason", found.reason.as_ref().map_or("none", Reason::word))
 }

@@ -3,7 +3,7 @@
 short-waiting = waiting
 
 state-waiting-ok = { $number } of { $under_way } requests waited inside { $tier } on average; the reason could not be observed.
-state-waiting-errors = { $errors } of { $requests } requests were answered with a server error that { $tier } made, most with status { $status }.
+state-waiting-errors = { $errors } of { $requests } requests were answered with a server error that { $tier } made, most with status { $clients_status }.
 state-waiting-most = { $number } of { $under_way } requests waited inside { $tier } on average, for each other.
 
 finding-waits-inside-title = { $number } of { $under_way } requests wait inside { $tier }
@@ -106,7 +106,10 @@ finding-answers-none-explanation = { $kind ->
 evidence-answers-none-sockets = { $connections } connections of { $tier } were seen with a request, and none of them with an answer; the oldest request had waited for { $oldest } ms.
 evidence-answers-none-sibling = Packets showed { $answered } responses of { $other }, and none of { $tier }.
 evidence-answers-none-failed = { $failed } of { $requests } requests failed because no answer came in time.
-finding-answers-errors-title = { $tier } answers { $share } % of the requests with errors, most with status { $status }{ $reason ->
+finding-answers-errors-title = { $tier } answers { $share } % of { $whose ->
+    [its] its
+   *[all] the
+} requests with errors, most with status { $status }{ $reason ->
     [header] : the header of a response is larger than its buffer for it
     [invalid] : a server behind it breaks the protocol
     [none-live] : it has no server left to ask
@@ -124,7 +127,8 @@ finding-answers-errors-explanation = { $behind ->
     [unread] { $tier } sends these responses. The servers behind it were not seen to send any over plain HTTP, so whether one of them is why cannot be seen from outside. The log of { $tier } says it.
    *[nobody] { $tier } makes these responses itself: no server behind it was seen that could. Its own log says why.
 }
-evidence-answers-errors-clients = { $errors } of { $requests } requests were answered with a server error, most with status { $status }.
+evidence-answers-errors-clients = { $errors } of { $requests } requests were answered with a server error, most with status { $clients_status }.
+evidence-answers-errors-sibling = { $name }, beside it, answers with errors as well: { $own } of { $own_all } responses.
 evidence-answers-errors-logged = Its error log has { $count } lines of that ({ $event }){ $has_others ->
     [yes] , beside { $others }
    *[no] {""}

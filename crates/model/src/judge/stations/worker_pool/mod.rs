@@ -22,6 +22,7 @@ use crate::judge::id::FindingId;
 use crate::judge::id::StationId;
 use crate::judge::location::Location;
 use crate::judge::station::{StationDef, StationReading};
+use crate::judge::unseen::stand_still;
 use crate::ledger::tenths;
 use crate::observation::{PhpFpmPool, ServerStatus};
 use crate::output::message::Message;
@@ -151,6 +152,11 @@ fn judged(ctx: &Context<'_>, tier: &Tier) -> Vec<Finding> {
     let hang = || hanging::of(ctx, tier, &pool);
     // A setting that is not in force is a fact; that the server behind is at its limit may be a guess.
     let cause = awaited.or_else(kept).or_else(|| waits(true)).or_else(turns).or_else(hang).or_else(unforced).or_else(|| waits(false));
+    let wait = matches!(idle, IdleEvidence::Workers(_) | IdleEvidence::Cores(_));
+    // What stops all of them at times, and is not known, would stop more of them as well.
+    if cause.is_none() && wait && stand_still(ctx) && Awaited::of(ctx, tier, pool.busy_mean()).is_none() {
+        return Vec::new();
+    }
     std::iter::once(full).chain(cause).collect()
 }
 

@@ -74,7 +74,7 @@ fn three(lengths: impl Fn(u64) -> [u32; 3]) -> Observation {
     obs
 }
 
-fn first_fix(diagnosis: &Diagnosis) -> String {
+pub(super) fn first_fix(diagnosis: &Diagnosis) -> String {
     diagnosis.findings[0].remedies[0].text.clone()
 }
 
@@ -202,7 +202,7 @@ fn stopped_workers_that_nobody_needs_or_that_would_find_no_core_are_no_cause() {
     let mut full = stop(prefork(18, 950_000_000));
     cpu(&mut full, 0.99);
     let mut shortly = prefork(18, 50_000_000);
-    (43..=45).for_each(|pid| states(&mut shortly, pid, 0, |second| if second < 10 { 'T' } else { 'S' }));
+    (43..=45).for_each(|pid| states(&mut shortly, pid, 0, |second| if second == 5 { 'T' } else { 'S' }));
     let mut one_of_many = prefork(18, 50_000_000);
     (46..=60).for_each(|pid| {
         process(&mut one_of_many, pid, 41, "gunicorn", &[100]);
