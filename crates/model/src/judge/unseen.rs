@@ -79,9 +79,11 @@ pub(crate) fn left_unread(ctx: &Context<'_>) -> Option<Message> {
     let has_time = |tier: &&Tier| !ctx.obs.processes.is_empty() && tier.is_known() && ThreadShares::of(ctx, tier).busiest() < IDLE_MAX;
     let tier = ctx.path.tiers.iter().filter(has_time).max_by(|a, b| unread(a).total_cmp(&unread(b)))?;
     let share = unread(tier) / account.under_way().max(f64::MIN_POSITIVE);
+    // A thread that sleeps takes a moment to wake up and read.
+    let is_long = ctx.answers_rps().is_none_or(|rate| 1e6 * unread(tier) > WAKES_US * rate);
     let message = Message::new("verdict-unknown-left-unread").with("share", 100.0 * share).with("tier", tier.name.as_str());
     let message = waits_for(message, Awaited::of(ctx, tier, unread(tier)));
-    (tenths(unread(tier)) >= 1.0 && Cost::of_time(share).hurts()).then_some(message)
+    (tenths(unread(tier)) >= 1.0 && is_long && Cost::of_time(share).hurts()).then_some(message)
 }
 
 /// Requests of which most are quick and some wait for as long as TCP waits before it sends again, while they stand at no server: something on the way drops packets, and no counter of this

@@ -23,7 +23,7 @@ use crate::judge::id::StationId;
 use crate::judge::location::Location;
 use crate::judge::station::{StationDef, StationReading};
 use crate::judge::unseen::stand_still;
-use crate::ledger::tenths;
+use crate::ledger::{Account, tenths};
 use crate::observation::{PhpFpmPool, ServerStatus};
 use crate::output::message::Message;
 use crate::output::report::{Ceiling, Confidence, LedgerPlaceKind, StationKind, StationState};
@@ -125,8 +125,12 @@ fn reading(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> StationReading {
 }
 
 /// Workers over the time that a request holds one. At its limit a pool returns just the measured rate, which proves nothing, but the rate with another number
-/// of workers can then be calculated.
+/// of workers can then be calculated. `None` where workers are held by connections without a request: these bound the connections, and no rate.
 fn ceiling(ctx: &Context<'_>, tier: &Tier, pool: &Pool) -> Option<Ceiling> {
+    let are_held_idle = |account: &Account| account.under_way() < MOST * pool.busy_mean();
+    if ctx.account().is_some_and(are_held_idle) {
+        return None;
+    }
     let service = Service::of(ctx, tier, pool)?;
     let rate = |held_s: f64| pool.workers as f64 / held_s;
     ceiling_between(rate(service.held_s), rate(service.held_s_most), rate(service.held_s_least))

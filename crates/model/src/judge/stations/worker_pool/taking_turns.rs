@@ -62,7 +62,8 @@ fn lock_args(id: &'static str, pool: &Pool, awaited: &LockAwaited) -> Message {
 fn by_threads(ctx: &Context<'_>, tier: &Tier, pool: &Pool, awaited: &LockAwaited) -> Finding {
     let args = |id: &'static str| lock_args(id, pool, awaited).with("tier", tier.name.as_str());
     let busy = pool.busy_mean();
-    let inside = ctx.account().map_or(0.0, |account| account.inside(tier.id.0).value);
+    // Both are means of samples of their own.
+    let inside = ctx.account().map_or(0.0, |account| account.inside(tier.id.0).value).min(busy);
     let stands = args("evidence-each-other-stand").with("inside", tenths(inside)).with("busy", tenths(busy));
     let netns = ctx.netns_name(tier.netns);
     Finding {

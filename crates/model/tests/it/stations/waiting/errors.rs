@@ -82,17 +82,17 @@ fn errors_belong_to_the_innermost_server_that_sends_them() {
     let passed_on = watched(&[(200, 60), (500, 40)], GOOD, BAD);
     let diagnosis = told(&passed_on);
     assert_eq!(diagnosis.verdict, Verdict::Choked, "{}", diagnosis.summary);
-    assert_eq!(diagnosis.findings[0].title, "node-2 answers 80 % of its requests with errors, most with status 500");
+    assert_eq!(diagnosis.findings[0].title, "node:8081 answers 80 % of its requests with errors, most with status 500");
     assert!(!diagnosis.findings[0].remedies.is_empty());
     assert_eq!(named(&watched(&[(200, 60), (502, 40)], GOOD, GOOD)), Some("caddy".to_owned()), "both behind it answer well");
-    assert_eq!(named(&watched(&[(200, 60), (500, 40)], BAD, GOOD)), Some("node".to_owned()));
+    assert_eq!(named(&watched(&[(200, 60), (500, 40)], BAD, GOOD)), Some("node:8080".to_owned()));
     // What a gateway makes of errors behind it is not what these servers answer, and none of several is alone with it.
     let both = told(&watched(&[(200, 60), (502, 40)], BAD, &[(200, 25), (500, 25)]));
-    assert_eq!(both.findings[0].title, "node answers 80 % of its requests with errors, most with status 500");
+    assert_eq!(both.findings[0].title, "node:8080 answers 80 % of its requests with errors, most with status 500");
     let evidence: Vec<&str> = both.findings[0].evidence.iter().map(|proof| proof.text.as_str()).collect();
     assert!(
         evidence.iter().any(|text| text.contains("most with status 502"))
-            && evidence.iter().any(|text| text.starts_with("node-2, beside it")),
+            && evidence.iter().any(|text| text.starts_with("node:8081, beside it")),
         "{evidence:?}"
     );
     // Some of the errors are another client's: most decide.
@@ -178,7 +178,7 @@ proptest! {
         for (at_us, counted) in all {
             view.answers.push(at_us, Reading::Ok(WireAnswers { lost, ..counted }));
         }
-        prop_assert_eq!(named(&obs), Some(["caddy", "node", "node-2"][maker].to_owned()));
+        prop_assert_eq!(named(&obs), Some(["caddy", "node:8080", "node:8081"][maker].to_owned()));
     }
 }
 

@@ -47,7 +47,7 @@ fn a_server_that_is_slower_than_its_equals_is_named_with_both_times() {
     assert_eq!((watched.verdict, causes(&watched)), (Verdict::Choked, vec!["waits-inside"]), "{}", watched.summary);
     let cause = &watched.findings[0];
     assert!(
-        cause.title.contains("wait inside node-2 (127.0.0.1:8081): it takes 1,000 ms for one, and the other server behind nginx"),
+        cause.title.contains("wait inside node:8081 (127.0.0.1:8081): it takes 1,000 ms for one, and the other server behind nginx"),
         "{}",
         cause.title
     );
@@ -111,7 +111,7 @@ fn servers_of_a_set_that_get_no_request_are_told_unless_they_are_in_reserve() {
         let told = at_one(config);
         assert_eq!(told.len(), 1);
         assert!(
-            told[0].starts_with("nginx passes requests to node and none to node-2, which its configuration has in the same set."),
+            told[0].starts_with("nginx passes requests to node:8080 and none to node:8081, which its configuration has in the same set."),
             "{told:?}"
         );
     }

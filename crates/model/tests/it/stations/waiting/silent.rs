@@ -93,8 +93,8 @@ fn one_of_two_servers_that_answers_nothing_is_named() {
     let diagnosis = told(&obs);
     assert_eq!((diagnosis.verdict, causes(&diagnosis)), (Verdict::Choked, vec!["answers-none"]), "{}", diagnosis.summary);
     let cause = &diagnosis.findings[0];
-    assert!(cause.title.starts_with("node-2 at 127.0.0.1:8081 was not seen to answer any request"), "{}", cause.title);
-    assert!(cause.explanation.contains("while node answers what nginx passes to it"), "{}", cause.explanation);
+    assert!(cause.title.starts_with("node:8081 at 127.0.0.1:8081 was not seen to answer any request"), "{}", cause.title);
+    assert!(cause.explanation.contains("while node:8080 answers what nginx passes to it"), "{}", cause.explanation);
     assert!(
         cause.evidence.iter().any(|proof| proof.text == "400 of 800 requests failed because no answer came in time."),
         "{:?}",
@@ -141,7 +141,7 @@ fn a_server_that_answers_nothing_beside_one_that_does_the_same_work_needs_no_fai
     let told_of = told(&beside((0, 10), EQUAL));
     assert_eq!(causes(&told_of), ["answers-none"], "{}", told_of.summary);
     let is_told = |evidence: &Evidence| {
-        evidence.text.starts_with("Packets showed ") && evidence.text.ends_with(" responses of node, and none of node-2.")
+        evidence.text.starts_with("Packets showed ") && evidence.text.ends_with(" responses of node:8080, and none of node:8081.")
     };
     assert!(told_of.findings[0].evidence.iter().any(is_told), "{:?}", told_of.findings[0].evidence);
     // Nobody else on the host takes its cores: the other one has them, too.
