@@ -33,7 +33,7 @@ pub(crate) use service::{Service, held_s, supposes_no_waits};
 pub use staffing::Staffing;
 pub(crate) use stopped::StoppedProcesses;
 pub(crate) use taking_turns::{TakingTurns, as_quick_as_alone};
-pub(crate) use traced::{TracedProcesses, waiting_at};
+pub(crate) use traced::{TracedProcesses, stop_hurts, waiting_at};
 
 use unread::LeftOpen;
 pub(in crate::facts) use workers::serving as serving_pids;

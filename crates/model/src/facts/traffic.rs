@@ -151,6 +151,12 @@ fn errors_among(by_status: &BTreeMap<u16, u64>) -> u64 {
     by_status.iter().filter(|(status, _)| is_server_error(**status)).map(|(_, count)| count).sum()
 }
 
+/// The most frequent status among the server errors.
+fn main_error(by_status: &BTreeMap<u16, u64>) -> Option<u16> {
+    let errors = by_status.iter().filter(|(status, _)| is_server_error(**status));
+    errors.max_by_key(|(_, count)| **count).map(|(status, _)| *status)
+}
+
 /// For watched traffic: answers with a server error, and all answers.
 pub(crate) fn server_errors(ctx: &Context<'_>) -> Option<Statuses> {
     Statuses::of(ctx).filter(|_| ctx.obs.load.is_none())

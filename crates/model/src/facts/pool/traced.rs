@@ -82,6 +82,12 @@ pub(crate) fn waiting_at(ctx: &Context<'_>, tier: &Tier) -> f64 {
     ctx.account().map_or(0.0, |account| account.at_places(tier.id.0, waits))
 }
 
+/// True if it hurts that servers are stopped for this share of the time while this many requests wait for them: not for longer than that, and not more of them than wait there.
+pub(crate) fn stop_hurts(ctx: &Context<'_>, waiting: f64, stopped: f64) -> bool {
+    let under_way = ctx.account().map_or(0.0, |account| account.under_way());
+    under_way > 0.0 && Cost::of_time(stopped.min(waiting / under_way)).hurts()
+}
+
 /// What was seen of a thread.
 #[derive(Debug, Default)]
 struct ThreadLooks {

@@ -3,9 +3,8 @@
 use chokepoint_statistics::wilson;
 
 use crate::facts::Context;
-use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
-use crate::facts::pool::{waiting_at, worker_pids};
+use crate::facts::pool::{stop_hurts, waiting_at, worker_pids};
 use crate::observation::{CgroupId, CpuUse, Freezer};
 
 /// State of a process that a signal has stopped, and of one that a tracer has (proc_pid_stat(5)).
@@ -66,6 +65,11 @@ pub(crate) fn whole<'a>(ctx: &Context<'a>, pid: u32) -> Option<Halt<'a>> {
     Halt::of(ctx, pid).filter(|halt| halt.halted == halt.looks && !ran())
 }
 
+/// What halted the first of these processes that was halted all the time; a signal if it is not known.
+pub(crate) fn halted_by<'a>(ctx: &Context<'a>, pids: &[u32]) -> HaltedBy<'a> {
+    pids.iter().find_map(|pid| whole(ctx, *pid)).map_or(HaltedBy::Signal, |halt| halt.by)
+}
+
 /// Those of these processes that were halted all the time.
 pub(crate) fn stopped(ctx: &Context<'_>, pids: &[u32]) -> Vec<u32> {
     pids.iter().copied().filter(|pid| whole(ctx, *pid).is_some()).collect()
@@ -105,9 +109,7 @@ impl<'a> HaltedProcesses<'a> {
     /// True if what it costs is harm: not more of the requests' time than the processes surely are halted, and not more than they wait for them. They surely are for the lower end of
     /// the 95 % interval of their share; and where they were seen halted more than once, in the spells in which nothing was answered (`paused`, a share of the time).
     pub(crate) fn hurt(&self, ctx: &Context<'_>, paused: f64) -> bool {
-        let under_way = ctx.account().map_or(0.0, |account| account.under_way());
         let surely = wilson(self.share, self.most.looks as u64).0;
-        let surely = if self.most.halted > 1 { surely.max(paused) } else { surely };
-        under_way > 0.0 && Cost::of_time(surely.min(self.waiting / under_way)).hurts()
+        stop_hurts(ctx, self.waiting, if self.most.halted > 1 { surely.max(paused) } else { surely })
     }
 }

@@ -1,7 +1,7 @@
 //! Who answers with server errors: the innermost server of the path whose responses have them.
 
 use super::on_wire::Answered;
-use super::{Statuses, is_server_error};
+use super::{Statuses, main_error};
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
 use crate::facts::{Context, Logged};
@@ -98,8 +98,7 @@ impl<'a> ServerErrors<'a> {
     pub(crate) fn of(ctx: &Context<'a>) -> Option<Self> {
         let first = ctx.path.tiers.first()?;
         let clients = Statuses::of(ctx).filter(|clients| Cost::of_requests(clients.errors(), clients.requests).hurts())?;
-        let errors = clients.by_status.iter().filter(|(status, _)| is_server_error(**status));
-        let (&status, _) = errors.max_by_key(|(_, count)| **count)?;
+        let status = main_error(&clients.by_status)?;
         let per_s = clients.errors() as f64 / clients.seconds.max(1e-6);
         // Rates on the wire are compared with each other: a load is not offered for all of the time in which packets are counted.
         let on_wire = Answered::of(ctx, first).filter(|own| own.errors() > 0).map(|own| own.errors_rps());

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use crate::facts::Context;
 use crate::facts::path::Tier;
-use crate::facts::traffic::{errors_among, is_server_error};
+use crate::facts::traffic::{errors_among, main_error};
 use crate::observation::{NetnsView, SocketAddress, WireAnswers};
 
 /// Responses of one tier that were counted on the wire.
@@ -78,8 +78,7 @@ impl Answered {
 
     /// The most frequent status among the errors.
     pub(crate) fn main_error(&self) -> Option<u16> {
-        let errors = self.by_status.iter().filter(|(status, _)| is_server_error(**status));
-        errors.max_by_key(|(_, count)| **count).map(|(status, _)| *status)
+        main_error(&self.by_status)
     }
 
     /// Responses a second with this status.

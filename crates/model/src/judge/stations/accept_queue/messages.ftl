@@ -112,7 +112,7 @@ evidence-accepts-none-stopped = { $processes ->
 evidence-accepts-none-ran = The processes that listen there ({ $pids }) ran for 0 ms in { $seconds } s.
 evidence-processes-stopped-again = { $halted } of { $looks } readings found { $processes ->
     [one] process { $pid } { $state }
-   *[other] process { $pid } { $state }, the one most often so
+   *[other] process { $pid } { $state }, more often than the others
 }.
 evidence-processes-stopped-waiting = Of { $under_way } requests in flight, { $waiting } waited for { $processes ->
     [one] this process

@@ -8,7 +8,7 @@ use crate::facts::path::{PlacedListener, Tier};
 use crate::facts::pool::WAITED_SHARE;
 use crate::facts::pool::workers::{ended_proof, replaced};
 use crate::facts::queue::accepting::{Idle, Lengths, at_same_address, idle, shares_address};
-use crate::facts::queue::halted::{HaltedBy, whole};
+use crate::facts::queue::halted::{HaltedBy, halted_by, whole};
 use crate::facts::queue::unix;
 use crate::facts::suffered;
 use crate::judge::finding::{Evidence, Finding};
@@ -149,8 +149,7 @@ fn none(ctx: &Context<'_>, reading: &StationReading, (tier, listener): (&Tier, &
     let args = |id: &'static str| {
         let message = Message::new(id).with("tier", tier.name.as_str()).with("listener", name.as_str()).with("kind", kind);
         let message = message.with("pids", list.join(", ")).with("processes", pids.len() as f64).with("sockets", sockets as f64);
-        let by = pids.iter().find_map(|pid| whole(ctx, *pid)).map_or(HaltedBy::Signal, |halt| halt.by);
-        message.with("seconds", ctx.seconds()).with("state", halted_words(by))
+        message.with("seconds", ctx.seconds()).with("state", halted_words(halted_by(ctx, pids)))
     };
     let mut proofs = lengths(ctx, reading, listener, "evidence-accepts-none-queue");
     proofs.push(match why {
@@ -199,9 +198,8 @@ fn slowly(ctx: &Context<'_>, reading: &StationReading, (tier, listener): (&Tier,
 
 /// The evidence that these processes were stopped.
 pub(super) fn stopped_proof(ctx: &Context<'_>, pids: &[u32]) -> Evidence {
-    let halts = || pids.iter().filter_map(|pid| whole(ctx, *pid));
-    let looks = halts().map(|halt| halt.looks).min().unwrap_or(0);
-    let by = halts().next().map_or(HaltedBy::Signal, |halt| halt.by);
+    let looks = pids.iter().filter_map(|pid| whole(ctx, *pid)).map(|halt| halt.looks).min().unwrap_or(0);
+    let by = halted_by(ctx, pids);
     let list: Vec<String> = pids.iter().map(u32::to_string).collect();
     let text = Message::new("evidence-accepts-none-stopped").with("pids", list.join(", ")).with("processes", pids.len() as f64);
     Evidence::new(text.with("looks", looks as f64).with("state", halted_words(by)), state_file(by), Some(looks as f64))

@@ -4,7 +4,7 @@ use crate::facts::Context;
 use crate::facts::path::Tier;
 use crate::facts::pool::StoppedProcesses;
 use crate::facts::queue::accepting::{Idle, idle};
-use crate::facts::queue::halted::{HaltedBy, HaltedProcesses, whole};
+use crate::facts::queue::halted::{HaltedProcesses, halted_by};
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::id::FindingId;
 use crate::judge::station::StationReading;
@@ -51,8 +51,7 @@ fn finding(ctx: &Context<'_>, tier: &Tier, stopped: &StoppedProcesses, at: &Stat
         let message = Message::new(id).with("tier", tier.name.as_str()).with("pids", list.join(", ")).with("listener", listener.as_str());
         let message = message.with("processes", pids.len() as f64).with("all", *of as f64).with("under_way", tenths(under_way));
         let message = message.with("kind", if pids.len() < *of { "some" } else { "all" });
-        let by = pids.first().and_then(|pid| whole(ctx, *pid)).map_or(HaltedBy::Signal, |halt| halt.by);
-        message.with("held", tenths(*held)).with("queued", tenths(*queued)).with("state", halted_words(by))
+        message.with("held", tenths(*held)).with("queued", tenths(*queued)).with("state", halted_words(halted_by(ctx, pids)))
     };
     let mut evidence = vec![stopped_proof(ctx, pids)];
     let stands = [("evidence-processes-stopped-held", *held), ("evidence-processes-stopped-queued", *queued)];

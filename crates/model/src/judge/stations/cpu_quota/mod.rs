@@ -3,8 +3,7 @@
 
 use crate::facts::Context;
 use crate::facts::cores;
-use crate::facts::harm::Cost;
-use crate::facts::pool::waiting_at;
+use crate::facts::pool::{stop_hurts, waiting_at};
 use crate::facts::quota::{NOTED_SHARE, Quota, file};
 use crate::facts::traffic;
 use crate::judge::finding::{Evidence, Finding};
@@ -62,7 +61,8 @@ pub(crate) fn harm(ctx: &Context<'_>, quota: &Quota<'_>) -> Option<Harm> {
         let harm = if is_short {
             Some(Harm::Rate)
         } else {
-            (waits(ctx, quota, throttled.stopped_share(cores.count)) && is_theirs(ctx, quota)).then_some(Harm::Wait)
+            let waiting = quota.tiers.iter().map(|tier| waiting_at(ctx, tier)).sum();
+            (stop_hurts(ctx, waiting, throttled.stopped_share(cores.count)) && is_theirs(ctx, quota)).then_some(Harm::Wait)
         };
         return harm.filter(|_| traffic::was_seen(ctx));
     };
@@ -80,13 +80,6 @@ pub(crate) fn harm(ctx: &Context<'_>, quota: &Quota<'_>) -> Option<Harm> {
     let slo_us = ctx.obs.request.slo_p99_us?;
     let is_late = p99 > slo_us && p50 <= slo_us && (p99 - p50) as f64 >= half_stop_us;
     (is_late && throttled.stopped_share(cores.count) >= TAIL_SHARE && is_theirs(ctx, quota)).then_some(Harm::Tail)
-}
-
-/// True if requests wait for servers that are stopped for this share of the time: not for longer than that, and not more of them than wait there.
-fn waits(ctx: &Context<'_>, quota: &Quota<'_>, stopped: f64) -> bool {
-    let waiting: f64 = quota.tiers.iter().map(|tier| waiting_at(ctx, tier)).sum();
-    let under_way = ctx.account().map_or(0.0, |account| account.under_way());
-    under_way > 0.0 && Cost::of_time(stopped.min(waiting / under_way)).hurts()
 }
 
 /// True if this many of the cores are more than what full cores leave idle.
