@@ -91,6 +91,6 @@ pub struct Drop {
     pub against: Against,
     /// Before it: medians of that time.
     pub before: Figures,
-    /// Since then.
+    /// Since then: medians.
     pub during: Figures,
 }

@@ -42,7 +42,7 @@ pub enum Cadence {
     /// About five times a second at random moments. The reader is called at each fast turn, or individually if that is too expensive, and reads nothing before
     /// its moment.
     Sampled,
-    /// Four times a second.
+    /// Four times a second. By a recorder, which goes on for months, once.
     Often,
     /// Once a second.
     Slow,

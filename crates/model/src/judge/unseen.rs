@@ -13,7 +13,7 @@ use crate::facts::suffered::standing::Standing;
 use crate::facts::suffered::takers::Taker;
 use crate::facts::suffered::undelivered::{Undelivered, is_kept};
 use crate::facts::suffered::{SENT_AGAIN_US, WAKES_US};
-use crate::ledger::{Account, ThreadShares, tenths};
+use crate::ledger::{Account, HeldUp, ThreadShares, tenths};
 use crate::observation::load::{LoadResult, Loop, SLICE_US, Slice};
 use crate::observation::{NetnsId, NetnsView, TcpSample};
 use crate::output::message::Message;
@@ -76,7 +76,9 @@ pub(crate) fn few_take_most(ctx: &Context<'_>) -> Option<Message> {
 pub(crate) fn left_unread(ctx: &Context<'_>) -> Option<Message> {
     let account = ctx.account()?;
     let unread = |tier: &Tier| account.at_places(tier.id.0, |place| place == LedgerPlaceKind::Unread);
-    let has_time = |tier: &&Tier| !ctx.obs.processes.is_empty() && tier.is_known() && ThreadShares::of(ctx, tier).busiest() < IDLE_MAX;
+    // The rest of a long one is left for later by whoever answers before he read all of it.
+    let is_whole = |tier: &Tier| HeldUp::of(ctx, tier).is_some_and(|held_up| held_up.seen > 0);
+    let has_time = |tier: &&Tier| tier.is_known() && is_whole(tier) && ThreadShares::of(ctx, tier).busiest() < IDLE_MAX;
     let tier = ctx.path.tiers.iter().filter(has_time).max_by(|a, b| unread(a).total_cmp(&unread(b)))?;
     let share = unread(tier) / account.under_way().max(f64::MIN_POSITIVE);
     // A thread that sleeps takes a moment to wake up and read.

@@ -169,7 +169,12 @@ fn of_times(times: &RequestTimes, known: &ConnectionContext<'_>) -> ConnectionSt
 /// True if the server has read part of an unanswered request: a first request, or one that came since the previous sample. FastCGI's last record, for example,
 /// is read when the answer is made. Unix sockets have no count of received bytes.
 fn is_partly_read(socket: &RequestSocket, before: Option<&RequestSocket>) -> bool {
-    let Some(times) = &socket.times else { return socket.receive_queue <= HEADER_BYTES };
+    let is_rest = socket.receive_queue <= HEADER_BYTES;
+    let Some(times) = &socket.times else { return is_rest };
+    // On a kept connection no sample may show the moment before it came, but what usually comes there is longer.
+    if is_rest && times.bytes_a_segment().is_some_and(|usual| usual > 2 * u64::from(HEADER_BYTES)) {
+        return true;
+    }
     let all = if times.never_sent() {
         times.bytes_received
     } else {
@@ -293,6 +298,7 @@ pub(super) mod tests {
     fn each_kind_of_connection_has_its_state() {
         let plain = ConnectionContext { tick_ms: 4, ..ConnectionContext::default() };
         let of = |recv, sent, n_in, n_out| socket(Some(times(recv, sent, n_in, n_out)));
+        let short = RequestTimes { bytes_received: Some(35), ..times(8, 40, 5, 4) };
         let upload = RequestTimes { bytes_received: Some(100_000), ..times(0, 900, 101, 1) };
         let upload_before = RequestTimes { bytes_received: Some(50_000), ..times(200, 700, 51, 1) };
         let (upload, upload_before) = (socket(Some(upload)), socket(Some(upload_before)));
@@ -322,8 +328,15 @@ pub(super) mod tests {
             ),
             ("one tick, a way longer than it", socket(Some(far)), plain, ConnectionState::Idle),
             ("an old kernel without counters", socket(Some(old_kernel)), plain, ConnectionState::Idle),
-            ("unread, counted once", RequestSocket { receive_queue: 7, ..of(8, 40, 5, 4) }, plain, ConnectionState::Unread),
+            ("unread, counted once", RequestSocket { receive_queue: 40, ..of(8, 40, 5, 4) }, plain, ConnectionState::Unread),
             ("its first part was read", RequestSocket { receive_queue: 8, ..of(8, 8, 1, 0) }, plain, ConnectionState::Service),
+            (
+                "FastCGI's last record on a kept connection",
+                RequestSocket { receive_queue: 8, ..of(8, 40, 5, 4) },
+                plain,
+                ConnectionState::Service,
+            ),
+            ("a short request among its like", RequestSocket { receive_queue: 7, ..socket(Some(short)) }, plain, ConnectionState::Unread),
             ("nothing of it was read", RequestSocket { receive_queue: 100, ..of(8, 8, 1, 0) }, plain, ConnectionState::Unread),
             (
                 "not accepted, with its request",

@@ -150,6 +150,11 @@ impl RequestTimes {
     pub(crate) fn never_sent(&self) -> bool {
         self.data_segs_out.or(self.bytes_sent) == Some(0)
     }
+
+    /// Mean length of the segments with data that were received. `None` if nothing came, or the kernel does not count (before Linux 4.6).
+    pub(crate) fn bytes_a_segment(&self) -> Option<u64> {
+        self.bytes_received?.checked_div(self.data_segs_in?)
+    }
 }
 
 #[cfg(test)]

@@ -43,6 +43,8 @@ pub struct Detector {
     newest: VecDeque<Block>,
     /// The drop under way, and until when it was seen.
     drop: Option<(Drop, u64)>,
+    /// The blocks in which it was seen.
+    during: Vec<Figures>,
     /// What is bad lasted so long that it is how the server is: it is not told again before it ends.
     is_settled: bool,
 }
@@ -56,11 +58,12 @@ impl Detector {
             past: VecDeque::new(),
             newest: VecDeque::new(),
             drop: None,
+            during: Vec::new(),
             is_settled: false,
         }
     }
 
-    /// The drop under way.
+    /// The drop under way, with the medians of all blocks in which it was seen: the first ones hold seconds from before it.
     pub fn drop_under_way(&self) -> Option<&Drop> {
         self.drop.as_ref().map(|(drop, _)| drop)
     }
@@ -75,7 +78,7 @@ impl Detector {
         let block = self.open.add(at_s, second)?;
         // A clock that was set back: what is known is of another time.
         if self.newest.back().is_some_and(|newest| newest.from_s >= block.from_s) {
-            *self = Self { drop: self.drop.take(), ..Self::new(&self.target) };
+            *self = Self { drop: self.drop.take(), during: std::mem::take(&mut self.during), ..Self::new(&self.target) };
         }
         self.newest.push_back(block);
         let now_s = at_s + 1;
@@ -91,6 +94,7 @@ impl Detector {
         let found = self.found(now_s);
         if let Some(drop) = &found {
             self.drop = Some((drop.clone(), now_s));
+            self.during = self.newest.iter().rev().take(WORSE_BLOCKS).map(Block::figures).collect();
         } else {
             while self.newest.len() > WORSE_BLOCKS + APART {
                 self.past.extend(self.newest.pop_front());
@@ -144,7 +148,7 @@ impl Detector {
     }
 
     /// Whether a drop is still seen.
-    fn follow(&mut self, drop: Drop, seen_s: u64, now_s: u64) -> Option<Event> {
+    fn follow(&mut self, mut drop: Drop, seen_s: u64, now_s: u64) -> Option<Event> {
         while self.newest.len() > WORSE_BLOCKS {
             self.newest.pop_front();
         }
@@ -154,9 +158,12 @@ impl Detector {
             Against::Minutes | Against::Days => past.is_exceeded(kind, &block.served()),
         };
         let is_worse = |block: &Block| drop.kinds.iter().any(|kind| is_exceeded(*kind, block));
-        let seen_s = if self.newest.back().is_some_and(is_worse) { now_s } else { seen_s };
+        let last = self.newest.back().filter(|block| is_worse(block));
+        let seen_s = if last.is_some() { now_s } else { seen_s };
+        self.during.extend(last.map(Block::figures));
         let recovered = !self.newest.iter().any(is_worse);
         if !recovered && now_s < drop.since_s + LASTS_MAX_S {
+            drop.during = Figures::medians(&self.during);
             self.drop = Some((drop, seen_s));
             return None;
         }

@@ -261,6 +261,27 @@ fn losses_alone_are_no_share() {
     assert_eq!((drop.during.bad_share, drop.during.lost_per_s), (Some(0.25), Some(50.0)));
 }
 
+/// Where counters are read every few seconds, the seconds of one reading have the mean of before and after.
+#[test]
+fn the_figures_of_a_drop_are_those_of_the_seconds_since() {
+    let of = |rate: f64| TargetSample { under_way: Mean::of(Some(4.0), 1.0), rate: Mean::of(Some(rate), 1.0), ..quiet() };
+    for mixed in [1, 2, 3] {
+        let mut detector = Detector::new("t");
+        let rate = |n: u64| {
+            if n < 100 {
+                400.0
+            } else if n < 100 + mixed {
+                300.0
+            } else {
+                80.0
+            }
+        };
+        let began = (0..120).filter_map(|n| detector.add(1_000_000 + n, &of(rate(n)))).count();
+        let during = detector.drop_under_way().map(|drop| (drop.since_s, drop.during.response_ms));
+        assert_eq!((began, during), (1, Some((1_000_100, Some(50.0)))), "{mixed}");
+    }
+}
+
 #[test]
 fn nothing_is_judged_by_too_short_a_past() {
     let seconds = (0..60).map(|second| if second < 20 { CLOSED } else { Second { capacity_rps: 200.0, ..CLOSED } });

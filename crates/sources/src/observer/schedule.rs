@@ -180,7 +180,9 @@ impl Slot {
             _ if self.pace == Pace::Recorder && AFFORDED.contains(&self.source.name) => ASIDE_PERIOD_US,
             Cadence::Fast if !self.is_absent && self.pace != Pace::Recorder => FAST_PERIOD_US,
             Cadence::Fast if !self.is_absent => OFTEN_PERIOD_US,
-            Cadence::Sampled | Cadence::Often if !self.is_absent => OFTEN_PERIOD_US,
+            Cadence::Sampled if !self.is_absent => OFTEN_PERIOD_US,
+            // Whoever watches without an end asks first where requests stand. What drops is measured anew by a diagnosis.
+            Cadence::Often if !self.is_absent && self.pace != Pace::Recorder => OFTEN_PERIOD_US,
             _ => SLOW_PERIOD_US,
         }
     }

@@ -211,6 +211,7 @@ impl Incidents {
         }
         let mut told = Vec::new();
         for open in &mut self.open {
+            open.update(&self.detectors);
             let (recording, profile) = match open.take_diagnosis(&self.before, keeping, words) {
                 Some(Taken { recording, profile, diagnosis }) => {
                     self.looks.insert(open.incident.drop.target.clone(), PathLook::new(self.at_s, diagnosis, words));
@@ -261,6 +262,15 @@ struct Taken {
 }
 
 impl OpenIncident {
+    /// Until it was diagnosed, its figures are those of the seconds so far.
+    fn update(&mut self, detectors: &BTreeMap<String, Detector>) {
+        let drop = &mut self.incident.drop;
+        let now = detectors.get(&drop.target).and_then(Detector::drop_under_way);
+        if let Some(now) = now.filter(|now| self.task.is_some() && now.since_s == drop.since_s && now.against == drop.against) {
+            drop.during = now.during;
+        }
+    }
+
     /// Takes a diagnosis that has just finished.
     fn take_diagnosis(&mut self, before: &Before, keeping: &Keeping, words: &Catalogue) -> Option<Taken> {
         let task = self.task.take_if(|task| task.is_finished())?;
