@@ -42,7 +42,7 @@ pub(crate) use pauses::Pauses;
 pub(crate) use starved::{Starved, starved};
 pub(crate) use thread_split::ThreadShares;
 pub(crate) use upstreams::{Silent, SlowerThanPeers, Unreachable, Unreached, left_out, silent, unreached};
-pub(crate) use varying::{CROWD_TIMES_MAX, Levels, Varying};
+pub(crate) use varying::{CROWD_TIMES_MAX, HeldTogether, Levels, Varying};
 
 /// Most batches that the window is divided into.
 const BATCHES_MAX: u64 = 10;

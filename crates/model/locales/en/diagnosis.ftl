@@ -34,6 +34,13 @@ verdict-unknown-watched-let-go = Cannot tell: { $mean } requests were in flight 
     [none] {""}
    *[other] , most of them inside { $tier }
 }: a lock that a job takes (of a table, a file), a collection of garbage, a program that is stopped, a disk that is flushed. No observed station explains it.
+verdict-unknown-watched-held = Cannot tell: something holds up the requests again and again{ $tier ->
+    [none] {""}
+   *[other] , most of them at { $tier }
+}. { $share } % of the time that requests take passes while several wait which came one after another and none is answered; then all are at once. The longest took { $longest } ms. { $waits ->
+    [yes] Its threads were found waiting for { $what }.
+   *[no] No observed station explains it: a long command or computation of a thread that serves all, a lock that a job takes, a collection of garbage, a disk that is flushed.
+}
 verdict-unknown-watched-elsewhere = Cannot tell: { $number } of { $under_way } requests wait for a response from { $remote } to { $tier }, and that server is not on this host. Ask chokepoint there.
 verdict-unknown-watched-slower = Cannot tell: requests take { $ms } ms each, and usually { $usual_ms } ms. No observed station explains it; see where requests stood. A load (-c) compares a single request with requests under load.
 verdict-unknown-watched-mixed = Cannot tell: { $number } of { $under_way } requests wait for neither a core, nor a link, nor a client, and no observed station explains it. Watching showed no other number of them to compare their times with. A load (-c) tells, because it compares a single request with requests under load.

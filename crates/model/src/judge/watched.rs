@@ -3,10 +3,10 @@
 use crate::facts::Context;
 use crate::facts::harm::{Cost, LATENCY_NOISE_SHARE};
 use crate::facts::pool::awaited::Awaited;
-use crate::facts::pool::{Pool, PoolKind, SAMPLES_MIN, looks};
+use crate::facts::pool::{MOST, Pool, PoolKind, SAMPLES_MIN, looks};
 use crate::facts::traffic;
 use crate::judge::unseen::with_where;
-use crate::ledger::{Account, CROWD_TIMES_MAX, Levels, Pauses, Starved, Varying, tenths};
+use crate::ledger::{Account, CROWD_TIMES_MAX, HeldTogether, Levels, Pauses, Starved, Varying, tenths};
 use crate::output::message::Message;
 use crate::output::report::LedgerPlaceKind as Place;
 
@@ -52,6 +52,9 @@ fn judged_by(ctx: &Context<'_>, is_spent_well: bool) -> Result<Message, Untold> 
     if let Some((gone, elapsed_s)) = account.rate_rps().filter(|_| !varying.is_part()).and_then(|rate_rps| varying.let_go_at_once(rate_rps))
     {
         return Err(Untold::suspect(let_go(ctx, account, &varying, (gone, elapsed_s))));
+    }
+    if let Some(why) = held_together(ctx, account) {
+        return Err(Untold::suspect(why));
     }
     let against_usual = ctx.obs.request.usual_ms.zip(account.response_s()).map(|(usual_ms, seconds)| (usual_ms, 1e3 * seconds));
     if let Some((usual_ms, ms)) = against_usual.filter(|(usual_ms, ms)| *ms > usual_ms * (1.0 + LATENCY_NOISE_SHARE)) {
@@ -170,6 +173,13 @@ fn let_go(ctx: &Context<'_>, account: &Account, varying: &Varying, (gone, elapse
     let told = told.with("gone", gone.round()).with("ms", (1e3 * elapsed_s).round());
     let inside = account.most_inside(ctx).map(|inside| ctx.path.tiers[inside.tier].name.as_str());
     told.with("tier", inside.unwrap_or("none"))
+}
+
+/// Requests that take at least twice as long as they would if they were not held up together: however seldom one is under way, and however few at once.
+fn held_together(ctx: &Context<'_>, account: &Account) -> Option<Message> {
+    let held = HeldTogether::of(ctx, ctx.path.tiers.first()?, account.rate_rps()).filter(|held| held.share > MOST)?;
+    let told = Message::new("verdict-unknown-watched-held").with("share", 100.0 * held.share).with("longest", held.longest_ms);
+    Some(with_where(ctx, told))
 }
 
 /// Why nothing is known about a server whose requests are always there.

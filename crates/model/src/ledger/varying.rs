@@ -1,6 +1,8 @@
 //! How the number of requests under way at the first tier varied over the samples, and whether their times grew with it. A place that holds requests back answers no
 //! faster when more of them stand there, so that each takes longer; in a place that holds none back, each takes its own time however many there are.
 
+mod released;
+
 use std::collections::BTreeSet;
 
 use chokepoint_statistics::runs::few_runs;
@@ -10,6 +12,7 @@ use crate::facts::harm::Cost;
 
 use super::Account;
 use super::count::Counts;
+pub(crate) use released::HeldTogether;
 
 /// Most parts of the window that are compared with each other.
 const PARTS_MAX: usize = 5;
