@@ -298,7 +298,6 @@ pub(super) mod tests {
     fn each_kind_of_connection_has_its_state() {
         let plain = ConnectionContext { tick_ms: 4, ..ConnectionContext::default() };
         let of = |recv, sent, n_in, n_out| socket(Some(times(recv, sent, n_in, n_out)));
-        let short = RequestTimes { bytes_received: Some(35), ..times(8, 40, 5, 4) };
         let upload = RequestTimes { bytes_received: Some(100_000), ..times(0, 900, 101, 1) };
         let upload_before = RequestTimes { bytes_received: Some(50_000), ..times(200, 700, 51, 1) };
         let (upload, upload_before) = (socket(Some(upload)), socket(Some(upload_before)));
@@ -330,13 +329,6 @@ pub(super) mod tests {
             ("an old kernel without counters", socket(Some(old_kernel)), plain, ConnectionState::Idle),
             ("unread, counted once", RequestSocket { receive_queue: 40, ..of(8, 40, 5, 4) }, plain, ConnectionState::Unread),
             ("its first part was read", RequestSocket { receive_queue: 8, ..of(8, 8, 1, 0) }, plain, ConnectionState::Service),
-            (
-                "FastCGI's last record on a kept connection",
-                RequestSocket { receive_queue: 8, ..of(8, 40, 5, 4) },
-                plain,
-                ConnectionState::Service,
-            ),
-            ("a short request among its like", RequestSocket { receive_queue: 7, ..socket(Some(short)) }, plain, ConnectionState::Unread),
             ("nothing of it was read", RequestSocket { receive_queue: 100, ..of(8, 8, 1, 0) }, plain, ConnectionState::Unread),
             (
                 "not accepted, with its request",
