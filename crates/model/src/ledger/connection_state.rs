@@ -295,6 +295,15 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_rest_of_few_bytes_is_no_request_where_requests_are_longer() {
+        let plain = ConnectionContext { tick_ms: 4, ..ConnectionContext::default() };
+        let short = RequestTimes { bytes_received: Some(35), ..times(8, 40, 5, 4) };
+        let of = |receive_queue, times| connection_state(&RequestSocket { receive_queue, ..socket(Some(times)) }, &plain);
+        assert_eq!(of(8, times(8, 40, 5, 4)), ConnectionState::Service);
+        assert_eq!(of(7, short), ConnectionState::Unread);
+    }
+
+    #[test]
     fn each_kind_of_connection_has_its_state() {
         let plain = ConnectionContext { tick_ms: 4, ..ConnectionContext::default() };
         let of = |recv, sent, n_in, n_out| socket(Some(times(recv, sent, n_in, n_out)));
