@@ -33,6 +33,16 @@ pub enum Event {
     },
 }
 
+/// A drop under way.
+#[derive(Debug, Clone)]
+struct UnderWay {
+    drop: Drop,
+    /// Until when it was seen.
+    seen_s: u64,
+    /// The blocks in which it was seen.
+    during: Vec<Figures>,
+}
+
 /// Watches one server.
 #[derive(Debug, Clone)]
 pub struct Detector {
@@ -41,10 +51,7 @@ pub struct Detector {
     past: VecDeque<Block>,
     /// The newest blocks, which are not part of the past yet.
     newest: VecDeque<Block>,
-    /// The drop under way, and until when it was seen.
-    drop: Option<(Drop, u64)>,
-    /// The blocks in which it was seen.
-    during: Vec<Figures>,
+    drop: Option<UnderWay>,
     /// What is bad lasted so long that it is how the server is: it is not told again before it ends.
     is_settled: bool,
 }
@@ -58,14 +65,13 @@ impl Detector {
             past: VecDeque::new(),
             newest: VecDeque::new(),
             drop: None,
-            during: Vec::new(),
             is_settled: false,
         }
     }
 
     /// The drop under way, with the medians of all blocks in which it was seen: the first ones hold seconds from before it.
     pub fn drop_under_way(&self) -> Option<&Drop> {
-        self.drop.as_ref().map(|(drop, _)| drop)
+        self.drop.as_ref().map(|under_way| &under_way.drop)
     }
 
     /// True if enough of the past is known to compare with.
@@ -78,13 +84,13 @@ impl Detector {
         let block = self.open.add(at_s, second)?;
         // A clock that was set back: what is known is of another time.
         if self.newest.back().is_some_and(|newest| newest.from_s >= block.from_s) {
-            *self = Self { drop: self.drop.take(), during: std::mem::take(&mut self.during), ..Self::new(&self.target) };
+            *self = Self { drop: self.drop.take(), ..Self::new(&self.target) };
         }
         self.newest.push_back(block);
         let now_s = at_s + 1;
         match self.drop.take() {
             None => self.look_for_drop(now_s),
-            Some((drop, seen_s)) => self.follow(drop, seen_s, now_s),
+            Some(under_way) => self.follow(under_way, now_s),
         }
     }
 
@@ -93,8 +99,8 @@ impl Detector {
         self.is_settled = self.is_settled && self.newest.back().is_some_and(is_any_bad);
         let found = self.found(now_s);
         if let Some(drop) = &found {
-            self.drop = Some((drop.clone(), now_s));
-            self.during = self.newest.iter().rev().take(WORSE_BLOCKS).map(Block::figures).collect();
+            let during = self.newest.iter().rev().take(WORSE_BLOCKS).map(Block::figures).collect();
+            self.drop = Some(UnderWay { drop: drop.clone(), seen_s: now_s, during });
         } else {
             while self.newest.len() > WORSE_BLOCKS + APART {
                 self.past.extend(self.newest.pop_front());
@@ -148,29 +154,31 @@ impl Detector {
     }
 
     /// Whether a drop is still seen.
-    fn follow(&mut self, mut drop: Drop, seen_s: u64, now_s: u64) -> Option<Event> {
+    fn follow(&mut self, mut under_way: UnderWay, now_s: u64) -> Option<Event> {
         while self.newest.len() > WORSE_BLOCKS {
             self.newest.pop_front();
         }
         let past = Past::of(self.past.iter().map(Block::served));
+        let drop = &mut under_way.drop;
         let is_exceeded = |kind: Kind, block: &Block| match drop.against {
             Against::Nothing => is_bad(kind, &block.served()),
             Against::Minutes | Against::Days => past.is_exceeded(kind, &block.served()),
         };
         let is_worse = |block: &Block| drop.kinds.iter().any(|kind| is_exceeded(*kind, block));
-        let last = self.newest.back().filter(|block| is_worse(block));
-        let seen_s = if last.is_some() { now_s } else { seen_s };
-        self.during.extend(last.map(Block::figures));
+        if let Some(last) = self.newest.back().filter(|block| is_worse(block)) {
+            under_way.seen_s = now_s;
+            under_way.during.push(last.figures());
+        }
         let recovered = !self.newest.iter().any(is_worse);
         if !recovered && now_s < drop.since_s + LASTS_MAX_S {
-            drop.during = Figures::medians(&self.during);
-            self.drop = Some((drop, seen_s));
+            drop.during = Figures::medians(&under_way.during);
+            self.drop = Some(under_way);
             return None;
         }
         if !recovered {
             self.past.clear();
         }
         self.is_settled = !recovered;
-        Some(Event::Ended { target: self.target.clone(), at_s: seen_s, recovered })
+        Some(Event::Ended { target: self.target.clone(), at_s: under_way.seen_s, recovered })
     }
 }
