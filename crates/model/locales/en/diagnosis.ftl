@@ -37,7 +37,7 @@ verdict-unknown-watched-let-go = Cannot tell: { $mean } requests were in flight 
 verdict-unknown-watched-held = Cannot tell: something holds up the requests again and again{ $tier ->
     [none] {""}
    *[other] , most of them at { $tier }
-}. { $share } % of the time that requests take passes while several wait which came one after another and none is answered; then all are at once. The longest took { $longest } ms. { $waits ->
+}. Several come one after another, for a while none is answered, and then all are at once: { $share } % of the time that requests take passes so. The longest took { $longest } ms. { $waits ->
     [yes] Its threads were found waiting for { $what }.
    *[no] No observed station explains it: a long command or computation of a thread that serves all, a lock that a job takes, a collection of garbage, a disk that is flushed.
 }

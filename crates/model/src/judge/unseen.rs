@@ -77,8 +77,8 @@ pub(crate) fn left_unread(ctx: &Context<'_>) -> Option<Message> {
     let account = ctx.account()?;
     let unread = |tier: &Tier| account.at_places(tier.id.0, |place| place == LedgerPlaceKind::Unread);
     // The rest of a long one is left for later by whoever answers before he read all of it.
-    let is_whole = |tier: &Tier| HeldUp::of(ctx, tier).is_some_and(|held_up| held_up.seen > 0);
-    let has_time = |tier: &&Tier| tier.is_known() && is_whole(tier) && ThreadShares::of(ctx, tier).busiest() < IDLE_MAX;
+    let has_whole = |tier: &Tier| HeldUp::of(ctx, tier).is_some_and(|held_up| held_up.seen > 0);
+    let has_time = |tier: &&Tier| tier.is_known() && has_whole(tier) && ThreadShares::of(ctx, tier).busiest() < IDLE_MAX;
     let tier = ctx.path.tiers.iter().filter(has_time).max_by(|a, b| unread(a).total_cmp(&unread(b)))?;
     let share = unread(tier) / account.under_way().max(f64::MIN_POSITIVE);
     // A thread that sleeps takes a moment to wake up and read.

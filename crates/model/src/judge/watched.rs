@@ -177,7 +177,7 @@ fn let_go(ctx: &Context<'_>, account: &Account, varying: &Varying, (gone, elapse
 
 /// Requests that take at least twice as long as they would if they were not held up together: however seldom one is under way, and however few at once.
 fn held_together(ctx: &Context<'_>, account: &Account) -> Option<Message> {
-    let held = HeldTogether::of(ctx, ctx.path.tiers.first()?, account.rate_rps()).filter(|held| held.share > MOST)?;
+    let held = HeldTogether::of(ctx, account).filter(|held| held.share > MOST)?;
     let told = Message::new("verdict-unknown-watched-held").with("share", 100.0 * held.share).with("longest", held.longest_ms);
     Some(with_where(ctx, told))
 }

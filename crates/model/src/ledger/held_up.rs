@@ -43,7 +43,7 @@ impl HeldUp {
                 && (all == Some(u64::from(socket.receive_queue))
                     || typical.is_some_and(|typical| LIKE_A_REQUEST.contains(&(queue / typical))))
         };
-        let has_unread = |sample: &&&RequestSample| sample.sockets.iter().any(|socket| is_whole(socket) && accepted(tier, socket));
+        let has_unread = |sample: &&&RequestSample| sample.sockets.iter().any(|socket| is_whole(socket) && is_accepted(tier, socket));
         let seen = samples.iter().filter(has_unread).count();
         Some(Self { samples: samples.len(), seen, busy: busy.min(1.0) })
     }
@@ -55,40 +55,55 @@ impl HeldUp {
     }
 }
 
-/// What a connection carried until it was seen.
-#[derive(Clone, Copy)]
-struct Carried {
+/// What connections carried.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Carried {
     bytes_read: u64,
     segments_received: u64,
     segments_sent: u64,
 }
 
 impl Carried {
+    /// Until the connection was seen.
     fn by(socket: &RequestSocket) -> Option<Self> {
         let times = socket.times?;
         let bytes_read = times.bytes_received?.saturating_sub(u64::from(socket.receive_queue));
         Some(Self { bytes_read, segments_received: times.data_segs_in?, segments_sent: times.data_segs_out? })
     }
+
+    fn since(self, first: Self) -> Self {
+        Self {
+            bytes_read: self.bytes_read.saturating_sub(first.bytes_read),
+            segments_received: self.segments_received.saturating_sub(first.segments_received),
+            segments_sent: self.segments_sent.saturating_sub(first.segments_sent),
+        }
+    }
+
+    /// Requests that were surely answered: each has at least a segment, and so has its answer.
+    fn answers(self) -> u64 {
+        self.segments_sent.min(self.segments_received)
+    }
+
+    /// Between the first and the last time that each of these connections was seen: what was read, and the answers.
+    pub(super) fn read_and_answers<'a>(sockets: impl Iterator<Item = &'a RequestSocket>) -> (u64, u64) {
+        let mut ends: BTreeMap<u64, (Self, Self)> = BTreeMap::new();
+        for socket in sockets.filter(|socket| socket.cookie != 0) {
+            let Some(now) = Self::by(socket) else { continue };
+            ends.entry(socket.cookie).or_insert((now, now)).1 = now;
+        }
+        let carried = ends.into_values().map(|(first, last)| last.since(first));
+        carried.fold((0, 0), |(read, answers), each| (read + each.bytes_read, answers + each.answers()))
+    }
 }
 
-fn accepted(tier: &Tier, socket: &RequestSocket) -> bool {
+/// True for the server's end of a connection that this tier accepted.
+pub(super) fn is_accepted(tier: &Tier, socket: &RequestSocket) -> bool {
     socket.inode != 0 && tier.accepts(&socket.address)
 }
 
-/// Mean length of a request on the connections that were seen more than once: each has at least a segment, and so has its answer. `None` if none was answered.
+/// Mean length of a request on the connections that were seen more than once. `None` if none was answered.
 fn request_bytes(samples: &[&RequestSample], tier: &Tier) -> Option<f64> {
-    // Each connection when first and when last seen.
-    let mut ends: BTreeMap<u64, (Carried, Carried)> = BTreeMap::new();
-    let own = samples.iter().flat_map(|sample| &sample.sockets).filter(|socket| socket.cookie != 0 && accepted(tier, socket));
-    for socket in own {
-        let Some(now) = Carried::by(socket) else { continue };
-        ends.entry(socket.cookie).or_insert((now, now)).1 = now;
-    }
-    let (mut read, mut answers) = (0, 0);
-    for (first, last) in ends.into_values() {
-        let since = |of: fn(Carried) -> u64| of(last).saturating_sub(of(first));
-        read += since(|carried| carried.bytes_read);
-        answers += since(|carried| carried.segments_sent).min(since(|carried| carried.segments_received));
-    }
+    let own = samples.iter().flat_map(|sample| &sample.sockets).filter(|socket| is_accepted(tier, socket));
+    let (read, answers) = Carried::read_and_answers(own);
     (answers > 0 && read > 0).then(|| read as f64 / answers as f64)
 }

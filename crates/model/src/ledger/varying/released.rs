@@ -1,17 +1,18 @@
 //! Requests that were held up together: they came one after another, none was answered meanwhile, and all were answered in the same moment. Each connection that is kept shows when its last
 //! request came and when it was answered, however short that was beside the time between two samples, and whether or not anything is under way when it is looked at.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::facts::Context;
-use crate::facts::path::Tier;
-use crate::observation::{RequestSample, RequestSocket, RequestTimes, TcpState};
+use crate::ledger::Account;
+use crate::ledger::held_up::{Carried, is_accepted};
+use crate::observation::{RequestSocket, TcpState};
 
 use super::SPELLS_MIN;
 
 /// Ticks of the kernel's clock by which two times differ that are not the same: each is rounded by itself.
 const APART_TICKS: u64 = 2;
-/// How many such differences a request takes at least of which it can be told with which others it waited.
+/// So many such differences takes a request at least that was held up: one by which another came before or after it, and two in which the end of a third is told from both ends of their wait.
 const LONG_TIMES: u64 = 3;
 
 /// The last request of a connection that was answered, as ages when it was looked at, milliseconds.
@@ -41,14 +42,18 @@ pub(crate) struct HeldTogether {
 }
 
 impl HeldTogether {
-    /// `None` if it was not seen often enough to be more than one pause, or if most answers went over connections that were closed since: those may have been answered in between.
-    pub(crate) fn of(ctx: &Context<'_>, tier: &Tier, rate_rps: Option<f64>) -> Option<Self> {
-        let view = ctx.obs.netns.get(&tier.netns)?;
+    /// Of the first tier. `None` if it was not seen often enough to be more than one pause, or if most answers went over connections that were closed since: those may have been answered
+    /// in between.
+    pub(crate) fn of(ctx: &Context<'_>, account: &Account) -> Option<Self> {
+        let first = ctx.path.tiers.first()?;
+        let view = ctx.obs.netns.get(&first.netns)?;
         // Of some of the connections only, others may have been answered meanwhile.
         let whole = ctx.in_window(&view.request_samples).map(|(_, sample)| sample).filter(|sample| sample.share >= 1.0);
-        let samples: Vec<Vec<&RequestSocket>> = whole.map(|sample| accepted(tier, sample)).collect();
-        let is_kept = rate_rps.is_none_or(|rate_rps| 2.0 * answers(&samples) as f64 >= rate_rps * ctx.seconds());
-        Self::among(&samples, ctx.account()?.counted.tick_ms).filter(|held| held.seen >= SPELLS_MIN && is_kept)
+        let samples: Vec<Vec<&RequestSocket>> =
+            whole.map(|sample| sample.sockets.iter().filter(|socket| is_accepted(first, socket)).collect()).collect();
+        let (_, answered) = Carried::read_and_answers(samples.iter().flatten().copied());
+        let is_kept = account.rate_rps().is_none_or(|rate_rps| 2.0 * answered as f64 >= rate_rps * ctx.seconds());
+        is_kept.then(|| Self::among(&samples, account.counted.tick_ms)).flatten().filter(|held| held.seen >= SPELLS_MIN)
     }
 
     fn among(samples: &[Vec<&RequestSocket>], tick_ms: u64) -> Option<Self> {
@@ -56,36 +61,20 @@ impl HeldTogether {
         let (mut all_ms, mut held_ms, mut longest_ms, mut seen) = (0, 0, 0, 0);
         let mut known = BTreeSet::new();
         for sockets in samples {
-            let answered: Vec<Answered> = sockets.iter().filter_map(|socket| last_answered(socket, &mut known)).collect();
-            let new = || answered.iter().filter(|one| one.is_new);
-            let held = new().filter(|one| was_held(one, &answered, apart_ms)).map(Answered::took_ms);
-            let held: Vec<u64> = held.collect();
-            all_ms += new().map(Answered::took_ms).sum::<u64>();
-            held_ms += held.iter().sum::<u64>();
-            longest_ms = longest_ms.max(held.iter().copied().max().unwrap_or(0));
-            seen += usize::from(!held.is_empty());
+            let mut answered: Vec<Answered> = sockets.iter().filter_map(|socket| last_answered(socket, &mut known)).collect();
+            answered.sort_unstable_by_key(|one| one.ended_ms);
+            let held_before = held_ms;
+            for one in answered.iter().filter(|one| one.is_new) {
+                all_ms += one.took_ms();
+                if was_held(one, &answered, apart_ms) {
+                    held_ms += one.took_ms();
+                    longest_ms = longest_ms.max(one.took_ms());
+                }
+            }
+            seen += usize::from(held_ms > held_before);
         }
         (all_ms > 0).then(|| Self { share: held_ms as f64 / all_ms as f64, longest_ms, seen })
     }
-}
-
-fn accepted<'a>(tier: &Tier, sample: &'a RequestSample) -> Vec<&'a RequestSocket> {
-    let is_its = |socket: &&RequestSocket| socket.inode != 0 && tier.accepts(&socket.address);
-    sample.sockets.iter().filter(is_its).collect()
-}
-
-/// Requests that were surely answered on the connections that are in more than one sample: each has at least a segment, and so has its answer.
-fn answers(samples: &[Vec<&RequestSocket>]) -> u64 {
-    let mut ends: BTreeMap<u64, [&RequestSocket; 2]> = BTreeMap::new();
-    for socket in samples.iter().flatten() {
-        ends.entry(socket.cookie).or_insert([socket, socket])[1] = socket;
-    }
-    let grew = |[first, last]: [&RequestSocket; 2], of: fn(&RequestTimes) -> Option<u64>| {
-        let of = |socket: &RequestSocket| of(socket.times.as_ref()?);
-        of(last)?.checked_sub(of(first)?)
-    };
-    let of_connection = |both| Some(grew(both, |times| times.data_segs_in)?.min(grew(both, |times| times.data_segs_out)?));
-    ends.into_values().filter_map(of_connection).sum()
 }
 
 /// `None` for a connection with a request under way, and for one on which none came yet.
@@ -97,18 +86,22 @@ fn last_answered(socket: &RequestSocket, known: &mut BTreeSet<(u64, Option<u64>)
     (is_idle && times.received_last() != Some(true)).then_some(Answered { came_ms, ended_ms, is_new })
 }
 
-/// True if another one came clearly before or after it, waited for at least half as long, and ended in the same moment, and none ended while both waited.
+/// True if another one came clearly before or after it, waited for at least half as long, and ended in the same moment, and none ended while both waited: for so long that the end of a third
+/// one would be told from theirs. `all`: in the order of their ends, so that of thousands of connections only those are looked at that ended in that moment.
 fn was_held(one: &Answered, all: &[Answered], apart_ms: u64) -> bool {
-    let waited_with = |other: &&Answered| {
-        other.came_ms.abs_diff(one.came_ms) > apart_ms
-            && other.ended_ms.abs_diff(one.ended_ms) < apart_ms
-            && 2 * other.took_ms() >= one.took_ms()
-    };
-    let none_between = |other: &Answered| {
+    if one.took_ms() <= LONG_TIMES * apart_ms {
+        return false;
+    }
+    let first_ended_at = |ended_ms: u64| all.partition_point(|other| other.ended_ms < ended_ms);
+    let in_same_moment = &all[first_ended_at((one.ended_ms + 1).saturating_sub(apart_ms))..first_ended_at(one.ended_ms + apart_ms)];
+    in_same_moment.iter().any(|other| {
         let (from_ms, until_ms) = (other.came_ms.min(one.came_ms), other.ended_ms.max(one.ended_ms));
-        !all.iter().any(|third| third.ended_ms + apart_ms <= from_ms && third.ended_ms >= until_ms + apart_ms)
-    };
-    one.took_ms() > LONG_TIMES * apart_ms && all.iter().filter(waited_with).any(none_between)
+        let came_apart = other.came_ms.abs_diff(one.came_ms) > apart_ms;
+        let waited_as_long = 2 * other.took_ms() >= one.took_ms();
+        let would_be_told = from_ms > until_ms + (LONG_TIMES - 1) * apart_ms;
+        let none_ended = || all.get(first_ended_at(until_ms + apart_ms)).is_none_or(|third| third.ended_ms + apart_ms > from_ms);
+        came_apart && waited_as_long && would_be_told && none_ended()
+    })
 }
 
 #[cfg(test)]
@@ -117,6 +110,7 @@ mod tests {
 
     use super::*;
     use crate::ledger::connection_state::tests::socket;
+    use crate::observation::RequestTimes;
 
     /// Requests on kept connections of clients that pause between two of them: when each came and when it was answered, seconds.
     struct Traffic {
