@@ -1,5 +1,6 @@
 //! What the readings mean: stations and their findings, causes and symptoms, harm, and the verdict.
 
+mod at_limit;
 pub mod causes;
 mod ended;
 mod few_samples;

@@ -6,11 +6,16 @@ verdict-healthy-cpu = Healthy, limited by CPU: { $why }
 verdict-overloaded-cpu = Overloaded, limited by CPU: { $why } { $failed } % of the requests failed, because more are made than these cores can answer.
 verdict-overloaded-link = Overloaded, limited by the link: { $why } { $failed } % of the requests failed, because more are made than it can carry.
 verdict-healthy-link = Healthy, limited by the link: { $why }
-verdict-healthy-demand = Healthy: { $connections } connections are too few to reach any limit of the server.
+verdict-healthy-demand = Healthy: { $connections } connections are too few to reach any limit of the server{ $are ->
+    [near] , but they come near one: its cores were { $busy } % busy.
+   *[free] .
+}
 verdict-unknown-in-pieces = Cannot tell: responses of { $tier } leave in pieces with pauses between them, on { $number } connections, and nothing on the way holds them back then. A limit of the rate of each response looks so (nginx: limit_rate, X-Accel-Limit-Rate; Apache: mod_ratelimit; lighttpd: kbytes-per-second; HAProxy: bwlim), and a program that makes its response bit by bit.
 verdict-healthy-demand-open = Healthy: the server answered all of the { $rate } requests/s that were offered; no limit was reached.
-verdict-healthy-watched = Healthy: { $under_way } requests in flight on average, at most { $most }. { $why }, so the server keeps up. How much more it could serve was not tried (-c).
-verdict-healthy-watched-timed = Healthy: { $under_way } requests in flight on average, { $ms } ms each, at most { $most }. { $why }, so the server keeps up. How much more it could serve was not tried (-c).
+verdict-healthy-watched = Healthy: { $under_way } requests in flight on average, at most { $most }. { $why }, so the server keeps up. { $reserve }
+verdict-healthy-watched-timed = Healthy: { $under_way } requests in flight on average, { $ms } ms each, at most { $most }. { $why }, so the server keeps up. { $reserve }
+healthy-watched-untried = How much more it could serve was not tried (-c).
+healthy-watched-near = Its cores were { $busy } % busy, so that they have little left for more.
 healthy-watched-empty = There was none in { $share } % of the samples
 healthy-watched-none = No sample found one at the server
 healthy-watched-single = A single one waits for no other
@@ -48,6 +53,7 @@ verdict-unknown-ambiguous = Cannot tell: several network namespaces have a liste
 verdict-unknown-unreadable = Cannot tell: the sockets of this host could not be read.
 verdict-unknown-no-listener = Cannot tell: nothing on this host listens on port { $port } for this address.
 verdict-unknown-no-socket = Cannot tell: nothing on this host listens at the unix socket { $socket } for this client.
+verdict-unknown-none-moved = Cannot tell: { $number } of { $under_way } requests stood inside { $tier } all the time, and none was answered in the { $seconds } s of watching. Unless they are meant to wait (long polls, streams), { $tier } hangs: look at what its threads wait for, and at what they call.
 verdict-unknown-no-traffic = Cannot tell: no connection reached the server while it was watched; apply load with -c, -q, -n or --load, or watch longer with -z.
 verdict-unknown-no-requests = Cannot tell: no request was seen in { $seconds } s; apply load with -c, -q, -n or --load, or watch longer with -z.
 verdict-unknown-nothing-sent = Cannot tell: not one request was sent.

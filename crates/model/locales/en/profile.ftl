@@ -138,11 +138,23 @@ finding-single-core-saturated-title-some = { $threads ->
    *[other] serve
 } all requests, while the others are idle
 finding-single-core-saturated-explanation-some = Each connection stays with the worker that accepted it, and these run all the time, each on one core, while { $free } cores that { $tier } may use are { $are }. If the connections were spread over all of them, the others would serve as well.
-finding-single-core-saturated-title-turns = the interpreter of { $tier } runs one of its { $turns } threads at a time, although it may use { $cores } cores
+finding-single-core-saturated-title-turns = { $by ->
+    [interpreter] the interpreter of { $tier } runs one of its { $turns } threads at a time
+   *[untold] { $tier } keeps one core busy and never more
+}, although it may use { $cores } cores
 single-idle = idle
 single-idle-or-held = idle or held by other programs
-finding-single-core-saturated-explanation-turns = The threads of { $tier } share the lock of its interpreter: one of them runs at a time, so all of them together use one core, while { $free } cores are { $are }. More processes could use them; more threads could not.
-finding-single-core-saturated-explanation-turns-waits = The threads of { $tier } share the lock of its interpreter: one of them runs at a time, so all of them together use one core, and requests wait for it, while { $free } cores that { $tier } may use are { $are }. More processes could use them; more threads could not.
+finding-single-core-saturated-explanation-turns = { $by ->
+    [interpreter] The threads of { $tier } share the lock of its interpreter: one of them runs at a time, so all of them together use
+   *[untold] Whatever the threads of { $tier } do, one of them runs at a time: all of them together always use
+} one core, while { $free } cores are { $are }. More processes could use them; more threads could not.
+finding-single-core-saturated-explanation-turns-waits = { $by ->
+    [interpreter] The threads of { $tier } share the lock of its interpreter: one of them runs at a time, so all of them together use
+   *[untold] The threads of { $tier } together always use
+} one core, and requests wait for it, while { $free } cores that { $tier } may use are { $are }. { $by ->
+    [interpreter] More processes could use them; more threads could not.
+   *[untold] So one thread runs at a time: a setting says so (GOMAXPROCS=1), all of them take the same lock, or one of them serves and the others help. More processes could use the cores; more threads could not.
+}
 finding-single-core-saturated-explanation = The serving threads run all the time, each on one core, while { $free } cores are { $are }. More threads or processes could use them.
 finding-single-core-saturated-explanation-waits = The serving threads run all the time, each on one core, and requests wait for them, while { $free } cores that { $tier } may use are { $are }. More threads or processes could use them.
 finding-port-search-sampled-title = { $tier } spends { $share } % of { $of } on the search for free local ports
@@ -182,7 +194,10 @@ remedy-raise-worker-processes-risk = Each worker has its own connections (worker
 remedy-use-more-cores-text = Let the program use more cores: more worker processes or threads (nginx: worker_processes auto; Node.js: cluster; gunicorn: --workers), or several instances behind a proxy.
 remedy-use-more-cores-text-some = Let the connections of { $tier } spread over its workers: "reuseport" on nginx's listen line gives each worker a queue of its own, to which the kernel spreads new connections; clients and proxies with more connections, or that open them anew from time to time (keepalive_requests), spread better. More workers change nothing while the others are idle.
 remedy-use-more-cores-text-redis = Find the commands that take its one thread (SLOWLOG GET 20; INFO commandstats): KEYS, large ranges, scripts and sorts take time for all of the others. Ask for less at once (SCAN, smaller values, an index of its own), or spread the keys over several instances. Threads for input and output (io-threads) execute no commands.
-remedy-use-more-cores-text-turns = Let the program use more cores: more worker processes (gunicorn: --workers; Puma: workers), or several instances behind a proxy. More threads do not help: the lock of the interpreter lets one run at a time.
+remedy-use-more-cores-text-turns = { $by ->
+    [interpreter] Let the program use more cores: more worker processes (gunicorn: --workers; Puma: workers), or several instances behind a proxy. More threads do not help: the lock of the interpreter lets one run at a time.
+   *[untold] Find what lets one thread run at a time. Go: GOMAXPROCS in the environment or in the code. A lock that all take shows in a profile (mutex, contention). Otherwise run more processes (Node.js: cluster), or several instances behind a proxy.
+}
 remedy-use-more-cores-risk = Each process needs memory. What they share (sessions, in-memory caches) must be stored outside of them.
 remedy-spread-received-packets-text = Spread received packets over the cores: configure more queues of the network card (ethtool -L), or else receive packet steering (a mask of cores in /sys/class/net/DEVICE/queues/rx-0/rps_cpus).
 remedy-spread-received-packets-risk = Moving packets between cores takes some CPU time. The programs on those cores get less.

@@ -25,6 +25,7 @@ pub(crate) use threads::Threads;
 pub(crate) use turns::Turns;
 
 use super::{Context, CoreGroupId, TierId};
+use crate::facts::harm::NOISE_SHARE;
 use crate::facts::path::Tier;
 use crate::fix::change::core_list;
 use crate::observation::load::GeneratorThread;
@@ -36,9 +37,8 @@ use crate::output::report::Ceiling;
 pub(crate) const SATURATED_UTILIZATION: f64 = 0.95;
 /// From this share on the headroom is reported as small.
 pub(crate) const NEAR_UTILIZATION: f64 = 0.80;
-/// From this share on, cores with threads waiting for them are the limit too. Bursty work leaves some of their time idle, and they could give at most a tenth
-/// more.
-pub(super) const CROWDED_UTILIZATION: f64 = 0.90;
+/// From this share on, cores are the limit too if the servers would use more of them than there are. Bursty work leaves some of their time idle, and they could give no more than noise.
+pub(super) const CROWDED_UTILIZATION: f64 = 1.0 / (1.0 + NOISE_SHARE);
 /// Share of the servers' cores that other programs may use before statements about the servers' CPU have to mention them (DESIGN.md).
 pub(crate) const TENANTS_SHARE_MAX: f64 = 0.15;
 /// The same for an observation without load. Above this share busy cores say nothing about the servers if their waits for a core could not be read.
@@ -136,6 +136,24 @@ pub(crate) struct CoreUse {
 /// The most good answers a second that these cores have CPU time for.
 pub(crate) fn ceiling_of(ctx: &Context<'_>, used: &CoreUse) -> Option<Ceiling> {
     AnswerCost::of_use(ctx, used)?.ceiling()
+}
+
+/// Mean number of idle cores of the host that these servers may not use.
+pub(crate) fn idle_beside(ctx: &Context<'_>, group: &CoreGroup<'_>) -> Option<f64> {
+    let online = ctx.obs.cpu.last()?.cores.iter().map(|(core, _)| *core);
+    let beside: BTreeSet<u32> = online.filter(|core| !group.cores.contains(core)).collect();
+    Some((beside.len() as f64 - busy(ctx, &beside)?).max(0.0))
+}
+
+/// Busy share of the busiest cores that servers of the path may run on and that they do not share with other programs. `None` if there are none, or if none could be read.
+pub(crate) fn most_busy(ctx: &Context<'_>) -> Option<f64> {
+    let own = ctx.core_groups().iter().filter(|group| !is_shared(ctx, group));
+    own.filter_map(|group| Some(busy(ctx, &group.cores)? / group.count().max(1.0))).max_by(f64::total_cmp)
+}
+
+/// True if other programs use more than [`TENANTS_SHARE_MAX`] of these cores, or if it is not known whether they do.
+fn is_shared(ctx: &Context<'_>, group: &CoreGroup<'_>) -> bool {
+    others_share(ctx, group).is_none_or(|share| share > TENANTS_SHARE_MAX)
 }
 
 /// Busy share of the cores that a tier may run on. `None` if it could not be read.

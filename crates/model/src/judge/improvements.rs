@@ -16,6 +16,8 @@ mod process_starts;
 mod single_core;
 mod taken;
 
+pub(crate) use single_core::IDLE_MIN;
+
 use crate::facts::Context;
 use crate::facts::harm::Cost;
 use crate::facts::traffic::Statuses;

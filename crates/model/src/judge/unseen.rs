@@ -137,6 +137,16 @@ pub(crate) fn standing(ctx: &Context<'_>) -> Option<Message> {
     Some(message.with("connections", tenths(held.connections)).with("under_way", tenths(held.under_way)))
 }
 
+/// Nothing was said on any connection: either nobody asked, or requests that came before stand all the time.
+pub(crate) fn none_moved(ctx: &Context<'_>) -> Message {
+    let stands = ctx.account().and_then(|account| Some((account.under_way(), account.most_inside(ctx)?)));
+    let Some((under_way, inside)) = stands.filter(|(under_way, _)| *under_way >= 1.0) else {
+        return Message::new("verdict-unknown-no-traffic");
+    };
+    let told = Message::new("verdict-unknown-none-moved").with("number", tenths(inside.mean.value)).with("under_way", tenths(under_way));
+    told.with("tier", ctx.path.tiers[inside.tier].name.as_str()).with("seconds", ctx.seconds().round())
+}
+
 /// Spells in which nothing was answered although requests stood.
 struct Pauses {
     /// Share of the load's time.

@@ -2,16 +2,17 @@
 
 use crate::facts::Context;
 use crate::facts::cores::limiting::{Bursts, perhaps_for_cores};
-use crate::facts::cores::{CoreGroup, QUICK_TIMES, limiting, other_tenants, others_share, own_cores, own_share};
+use crate::facts::cores::{CoreGroup, NEAR_UTILIZATION, QUICK_TIMES, limiting, most_busy, other_tenants, others_share, own_share};
 use crate::facts::harm::{Cost, NOISE_SHARE};
 use crate::facts::owner::Owner;
-use crate::facts::path::{self, Tier};
+use crate::facts::path;
 use crate::facts::pool::awaited::Awaited;
 use crate::facts::pool::{MOST, supposes_no_waits};
 use crate::facts::suffered::others;
 use crate::facts::suffered::{self, WAKES_US};
 use crate::facts::traffic::{self, Statuses};
 use crate::fix::remedies::remedies;
+use crate::judge::at_limit::at_limit;
 use crate::judge::causes;
 use crate::judge::ended::ended;
 use crate::judge::few_samples;
@@ -23,8 +24,8 @@ use crate::judge::starts;
 use crate::judge::station::{StationDef, StationReading};
 use crate::judge::stations::{accept_queue, upstream_connect};
 use crate::judge::unseen::{
-    at_servers, few_take_most, kept_unsent, late_elsewhere, left_unread, pauses, pauses_inside, sent_in_pieces, standing, started_untold,
-    undelivered, waits_unseen, with_where,
+    at_servers, few_take_most, kept_unsent, late_elsewhere, left_unread, none_moved, pauses, pauses_inside, sent_in_pieces, standing,
+    started_untold, undelivered, waits_unseen, with_where,
 };
 use crate::judge::watched::Untold;
 use crate::ledger::{hundredths, tenths};
@@ -209,7 +210,7 @@ impl Judgement {
         Self { verdict: Verdict::Unknown, limited_by: None, summary, undecided: false }
     }
 
-    fn healthy(by: LimitedBy, summary: Message) -> Self {
+    pub(crate) fn healthy(by: LimitedBy, summary: Message) -> Self {
         Self { verdict: Verdict::Healthy, limited_by: Some(by), summary, undecided: false }
     }
 }
@@ -274,7 +275,7 @@ fn not_understood(ctx: &Context<'_>) -> Option<Message> {
         .or_else(was_gone)
         .or_else(|| cut_off(ctx))
         .or_else(|| standing(ctx))
-        .or_else(|| (!traffic::was_seen(ctx)).then(|| Message::new("verdict-unknown-no-traffic")))
+        .or_else(|| (!traffic::was_seen(ctx)).then(|| none_moved(ctx)))
 }
 
 /// Watched answers of which none was as expected: errors of the clients by their status, but no client gets what it asks for.
@@ -512,27 +513,6 @@ fn taken_in_bursts(ctx: &Context<'_>, group: &CoreGroup<'_>) -> Option<Message> 
     Some(told.with("others", 100.0 * others).with("cores", group.list()).with("count", group.count()))
 }
 
-/// Nothing but cores or a link limits the server. With a load of which a part fails for that reason, the sentence is another one than where all of it is answered.
-fn at_limit(ctx: &Context<'_>, by: LimitedBy, (all, part): (&'static str, &'static str), full: &StationReading) -> Judgement {
-    let failed = ctx.failed_share().filter(|share| Cost::share_of_requests(*share).hurts());
-    let told = failed.map_or_else(|| Message::new(all), |share| Message::new(part).with("failed", share * 100.0));
-    let user = (by == LimitedBy::Cpu).then(|| most_used_by(ctx, full)).flatten();
-    Judgement::healthy(by, told.with("why", user.unwrap_or_else(|| full.why.clone())))
-}
-
-/// Why cores are full, with the server that used twice as much as all others of the path together, and how much for each answer.
-fn most_used_by(ctx: &Context<'_>, full: &StationReading) -> Option<Message> {
-    let tiers: Vec<&Tier> = full.owner.tiers().iter().filter_map(|tier| ctx.path.tiers.get(tier.0)).collect();
-    let used: Vec<(f64, &Tier)> = tiers.into_iter().filter_map(|tier| Some((own_cores(ctx, &tier.pids)?, tier))).collect();
-    let all: f64 = used.iter().map(|(cores, _)| cores).sum();
-    let (cores, tier) =
-        used.iter().max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(cores, _)| used.len() > 1 && *cores > 2.0 * (all - cores))?;
-    let told =
-        Message::new("state-cpu-most").with("why", full.why.clone()).with("tier", tier.name.as_str()).with("share", 100.0 * cores / all);
-    let ms = ctx.answers_rps().filter(|rate| *rate > 0.0).map(|rate| 1e3 * cores / rate);
-    Some(told.with("ms", ms.unwrap_or(0.0)).with("kind", if ms.is_some() { "each" } else { "share" }))
-}
-
 /// The share of its time that the generator waited for a core, if it is long enough to show in its times.
 fn waited_much(ctx: &Context<'_>) -> Option<f64> {
     crate::judge::stations::generator_waited(ctx).filter(|share| *share > GENERATOR_WAITED_MAX)
@@ -590,5 +570,12 @@ fn closed(ctx: &Context<'_>, stations: &[StationReading], connections: u32) -> J
     if let Some(unread) = whose(ctx).filter(|_| !is_quick) {
         return Judgement::unknown(unread);
     }
-    Judgement::healthy(LimitedBy::Demand, Message::new("verdict-healthy-demand").with("connections", connections))
+    Judgement::healthy(LimitedBy::Demand, demand(ctx, connections))
+}
+
+/// So few connections that nothing was at its limit, and whether the cores nearly were.
+fn demand(ctx: &Context<'_>, connections: u32) -> Message {
+    let busy = most_busy(ctx).filter(|busy| *busy >= NEAR_UTILIZATION);
+    let told = Message::new("verdict-healthy-demand").with("connections", connections);
+    told.with("are", if busy.is_some() { "near" } else { "free" }).with("busy", 100.0 * busy.unwrap_or(0.0))
 }

@@ -1,6 +1,7 @@
 //! Judges watched traffic if no station found a cause: whether what the samples of requests show allows calling the server healthy.
 
 use crate::facts::Context;
+use crate::facts::cores::{NEAR_UTILIZATION, most_busy};
 use crate::facts::harm::{Cost, LATENCY_NOISE_SHARE};
 use crate::facts::pool::awaited::Awaited;
 use crate::facts::pool::{MOST, Pool, PoolKind, SAMPLES_MIN, looks};
@@ -42,10 +43,11 @@ pub(crate) fn judged(ctx: &Context<'_>) -> Result<Message, Untold> {
 /// The same; `is_spent_well`: if time on cores and before them may explain the requests.
 fn judged_by(ctx: &Context<'_>, is_spent_well: bool) -> Result<Message, Untold> {
     let Some(account) = ctx.account() else { return Err(Untold::suspect(Message::new("verdict-unknown-unsampled"))) };
-    if let Some(pauses) = Pauses::of(ctx).filter(|pauses| Cost::of_time(pauses.share).hurts()) {
+    let varying = account.varying(ctx);
+    // However short beside the time that was watched, most of what the clients wait may pass in them.
+    if let Some(pauses) = Pauses::of(ctx).filter(|pauses| Cost::of_time(pauses.share).hurts() || varying.are_bursts()) {
         return Err(Untold::suspect(paused(ctx, &pauses)));
     }
-    let varying = account.varying(ctx);
     if let Some(levels) = varying.growing() {
         return Err(Untold::suspect(grows(levels)));
     }
@@ -153,7 +155,15 @@ fn healthy(ctx: &Context<'_>, account: &Account, varying: &Varying, why: Message
         Some(seconds) => Message::new("verdict-healthy-watched-timed").with("ms", tenths(1e3 * seconds)),
         None => Message::new("verdict-healthy-watched"),
     };
-    told.with("under_way", tenths(under_way)).with("most", varying.most().ceil()).with("why", why)
+    told.with("under_way", tenths(under_way)).with("most", varying.most().ceil()).with("why", why).with("reserve", reserve(ctx))
+}
+
+/// How much more the server could do, as far as that is known of its cores.
+fn reserve(ctx: &Context<'_>) -> Message {
+    match most_busy(ctx).filter(|busy| *busy >= NEAR_UTILIZATION) {
+        Some(busy) => Message::new("healthy-watched-near").with("busy", 100.0 * busy),
+        None => Message::new("healthy-watched-untried"),
+    }
 }
 
 fn paused(ctx: &Context<'_>, Pauses { share, longest_us, standing }: &Pauses) -> Message {

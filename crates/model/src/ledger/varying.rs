@@ -232,7 +232,7 @@ impl Varying {
     }
 
     /// True if most of the requests' time passes while there are more than usual, again and again: no single pause that is over.
-    fn are_bursts(&self) -> bool {
+    pub(crate) fn are_bursts(&self) -> bool {
         let (_, peak) = self.peak();
         let is_high = |moment: &Moment| moment.under_way >= peak;
         let spells = self.whole.iter().map(is_high).fold((false, 0), |(before, count), now| (now, count + usize::from(now && !before))).1;

@@ -3,7 +3,10 @@
 //! Deterministic: observations made up by the tests.
 
 use chokepoint_model::load::Loop;
-use chokepoint_model::observation::{CpuUse, Identity, NginxConfig, Observation, Origin, ServerConfig, Setting, ThreadTimes, WireAnswers};
+use chokepoint_model::observation::{
+    CpuUse, Identity, NginxConfig, Observation, Origin, RequestSample, RequestSocket, RequestTimes, ServerConfig, Setting, SocketAddress,
+    TcpState, ThreadTimes, WireAnswers,
+};
 use chokepoint_model::reading::{Lack, Reading};
 use chokepoint_model::report::{Confidence, Diagnosis, LimitedBy, SourceStatus, Verdict};
 
@@ -286,6 +289,74 @@ fn threads_under_the_lock_of_an_interpreter_are_worth_one_core() {
         assert_eq!(told(&taking_turns(exe, used, user)).findings.len(), 0, "{exe} {used} {user}");
     }
     assert_eq!(causes(&told(&taking_turns("/usr/bin/ruby3.1", 1.1, 0.9))), ["single-core-saturated"]);
+}
+
+/// A program without an interpreter's lock may run on both cores. Its threads used this many cores from each second to the next, none of them for long on its own, and on average this many of
+/// 30 requests stood unread.
+fn spread(threads: u32, used: &[f64], unread: usize) -> Observation {
+    let mut obs = sampled(0.6, &[(42, 0, "application", &[], 150), (42, 1, "application", &[], 240)]);
+    let process = obs.processes.get_mut(&42).unwrap();
+    let identity = Identity { cpus_allowed: vec![0, 1], ..process.identity.first().unwrap().clone() };
+    process.identity = Default::default();
+    process.identity.push(0, Reading::Ok(identity));
+    let mut run_ns = 0;
+    for second in 0..=11_u64 {
+        let thread_times = (0..threads).map(|n| ThreadTimes { id: 42 + n, run_ns: run_ns / u64::from(threads), delay_ns: second * 1_000 });
+        let used_ns =
+            CpuUse { thread_times: thread_times.collect(), run_ns: Some(run_ns), run_delay_ns: Some(0), threads, ..CpuUse::default() };
+        process.cpu.push(second * 1_000_000, Reading::Ok(used_ns));
+        run_ns += (1e9 * used[second as usize % used.len()]) as u64;
+    }
+    let socket = |n: usize| {
+        let stands = n < unread;
+        let times = RequestTimes {
+            last_data_recv_ms: if stands { 8 } else { 40 },
+            last_data_sent_ms: 20,
+            data_segs_in: Some(5),
+            data_segs_out: Some(if stands { 4 } else { 5 }),
+            ..RequestTimes::default()
+        };
+        RequestSocket {
+            address: SocketAddress::Tcp { local: (ip(SERVER_IP), 80), remote: (ip("10.0.0.1"), 20_000 + n as u16) },
+            cookie: 1 + n as u64,
+            state: TcpState::Established,
+            inode: 7,
+            receive_queue: if stands { 100 } else { 0 },
+            send_queue: 0,
+            times: Some(times),
+        }
+    };
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    for at_us in (WINDOW.0..WINDOW.1).step_by(200_000) {
+        let sample = RequestSample { share: 1.0, handshake_share: 1.0, sockets: (0..30).map(socket).collect(), ..RequestSample::default() };
+        view.request_samples.push(at_us, Reading::Ok(sample));
+    }
+    (obs.load, obs.request.loaded) = (None, false);
+    obs
+}
+
+/// Whatever lets one thread run at a time: a setting of Go, a lock that all take. Who may run many at once and uses one core by chance leaves nothing unread.
+#[test]
+fn a_program_that_uses_one_core_and_never_more_while_requests_stand_is_a_choke_point() {
+    for threads in [2, 3, 7, 40] {
+        for used in [&[0.98][..], &[0.96, 0.99, 0.97], &[1.01, 0.99]] {
+            for unread in [2, 5, 25] {
+                let found = told(&spread(threads, used, unread));
+                assert_eq!(
+                    (found.verdict, causes(&found)),
+                    (Verdict::Choked, vec!["single-core-saturated"]),
+                    "{threads} {used:?} {unread}"
+                );
+                assert!(found.findings[0].title.contains("keeps one core busy and never more"), "{}", found.findings[0].title);
+                assert!(found.findings[0].remedies[0].text.contains("GOMAXPROCS"), "{:?}", found.findings[0].remedies[0]);
+            }
+        }
+        // Less than a core; more; one on average; nothing that stands.
+        for (used, unread) in [(&[0.9][..], 5), (&[1.2], 5), (&[0.8, 1.2], 5), (&[0.98], 0)] {
+            let silent = told(&spread(threads, used, unread));
+            assert_eq!((causes(&silent), improvements(&silent)), (vec![], vec![]), "{threads} {used:?} {unread}");
+        }
+    }
 }
 
 #[test]

@@ -329,7 +329,7 @@ fn connections_that_wait_before_idle_cores_are_not_too_few_connections() {
 }
 
 #[test]
-fn a_core_with_little_left_is_the_limit_where_threads_wait_for_it() {
+fn a_core_with_little_left_is_the_limit_where_all_of_it_is_wanted() {
     let servers = healthy().processes.len() as f64;
     let busy_and_waiting = |busy: f64, waiting: f64| {
         let mut obs = contended(busy / servers, Some(waiting / servers));
@@ -339,8 +339,9 @@ fn a_core_with_little_left_is_the_limit_where_threads_wait_for_it() {
     let crowded = busy_and_waiting(0.93, 2.5);
     assert_eq!(verdict(&crowded), (Verdict::Healthy, Some(LimitedBy::Cpu)));
     assert!(crowded.summary.contains("93 %") && crowded.summary.contains("2.5 threads"), "{}", crowded.summary);
-    // Hardly anybody waits, or more is left than a tenth.
-    assert_eq!(verdict(&busy_and_waiting(0.93, 0.5)), (Verdict::Healthy, Some(LimitedBy::Demand)));
+    assert_eq!(verdict(&busy_and_waiting(0.93, 0.5)), (Verdict::Healthy, Some(LimitedBy::Cpu)));
+    // A part of it is wanted by nobody, or more is left than a tenth.
+    assert_eq!(verdict(&busy_and_waiting(0.93, 0.02)), (Verdict::Healthy, Some(LimitedBy::Demand)));
     assert_eq!(verdict(&busy_and_waiting(0.85, 2.5)), (Verdict::Healthy, Some(LimitedBy::Demand)));
 }
 

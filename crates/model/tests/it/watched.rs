@@ -445,8 +445,15 @@ fn a_server_that_pauses_again_and_again_is_not_healthy() {
         }
         told(&obs)
     };
-    let diagnosis = paused(900);
-    assert!(diagnosis.verdict == Verdict::Unknown && diagnosis.summary.contains("answered nothing"), "{}", diagnosis.summary);
+    // However small a part of the time they are as far as they are seen, if they hold most of the time for which clients wait.
+    for pause_ms in [700, 900, 1_500] {
+        let diagnosis = paused(pause_ms);
+        assert!(
+            diagnosis.verdict == Verdict::Unknown && diagnosis.summary.contains("answered nothing"),
+            "{pause_ms}: {}",
+            diagnosis.summary
+        );
+    }
     assert_eq!(paused(0).verdict, Verdict::Healthy, "{}", paused(0).summary);
 }
 

@@ -3,7 +3,7 @@
 use super::polling::{self, Polling, polling};
 use super::{
     CROWDED_UTILIZATION, CoreGroup, NEAR_UTILIZATION, QUICK_TIMES, SATURATED_UTILIZATION, TENANTS_SHARE_MAX, TENANTS_SHARE_MOST, Threads,
-    busy, cores_used_by, delayed, interrupts, others_share, own_cores, ticks_between, ticks_per_s, waiting,
+    Turns, busy, cores_used_by, delayed, interrupts, is_shared, others_share, own_cores, ticks_between, ticks_per_s, waiting,
 };
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
@@ -133,10 +133,12 @@ pub(crate) fn are_crowded(ctx: &Context<'_>, tier: &Tier) -> bool {
     })
 }
 
-/// True if the cores limit their servers: nearly all are busy, or few are idle and threads wait, and the servers, which are known, need them.
+/// True if the cores limit their servers: nearly all are busy, or few are idle and the servers' threads that run or wait for one would fill all of them; and the servers are known and need them.
 pub(crate) fn are_limiting(ctx: &Context<'_>, group: &CoreGroup<'_>, utilization: f64) -> bool {
-    let is_crowded =
-        || utilization >= CROWDED_UTILIZATION && waiting(ctx, &group.tiers).is_some_and(|waiting| waiting >= group.cores.len() as f64);
+    let wait_for_all = || waiting(ctx, &group.tiers).is_some_and(|waiting| waiting >= group.count());
+    // Beside other programs, what the servers want may be what these leave.
+    let want_all = || !is_shared(ctx, group) && wanted_share(ctx, group).is_some_and(|wanted| wanted >= 1.0);
+    let is_crowded = || utilization >= CROWDED_UTILIZATION && (wait_for_all() || want_all());
     group.is_known()
         && (utilization >= SATURATED_UTILIZATION || is_crowded())
         && left_to_others(ctx, group).is_none()
@@ -174,8 +176,8 @@ pub(crate) struct Limiting<'c, 'a> {
     pub(crate) tiers: Vec<&'a Tier>,
     /// Number of serving threads, if they are the limit and not the cores.
     pub(crate) threads: Option<usize>,
-    /// The most threads of a process that take turns on one core, where each such process counts as one thread.
-    pub(crate) turns: Option<u32>,
+    /// The process with the most threads that take turns on one core, where each such process counts as one thread.
+    pub(crate) turns: Option<Turns>,
     /// Mean number of idle cores.
     pub(crate) idle: f64,
 }

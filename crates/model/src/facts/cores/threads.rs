@@ -20,13 +20,13 @@ pub(crate) struct Threads {
     pub(crate) serving: usize,
     /// Mean number of running ones.
     pub(crate) running: f64,
-    /// The most threads of a process that take turns: its interpreter lets one run at a time, and they count as one.
-    pub(crate) turns: Option<u32>,
+    /// The process with the most threads that take turns. They count as one.
+    pub(crate) turns: Option<Turns>,
 }
 
 impl Threads {
-    /// The serving threads of a tier if all of them were ready to run all the time, so that only more threads or faster cores would help; or, where the lock of
-    /// an interpreter lets one thread of a process run at a time, if one always ran. `None` if one of them waits for something else, or if their times cannot
+    /// The serving threads of a tier if all of them were ready to run all the time, so that only more threads or faster cores would help; or, where the
+    /// threads of a process take turns, if one always ran. `None` if one of them waits for something else, or if their times cannot
     /// be told apart.
     pub(crate) fn exhausted(ctx: &Context<'_>, tier: &Tier, cores: usize) -> Option<Self> {
         let mut all = Self { serving: 0, running: 0.0, turns: None };
@@ -34,7 +34,7 @@ impl Threads {
         for pid in pids {
             if let Some(turns) = Turns::of(ctx, pid) {
                 (all.serving, all.running) = (all.serving + 1, all.running + turns.ran.min(1.0));
-                all.turns = all.turns.max(Some(turns.threads));
+                all.turns = all.turns.into_iter().chain([turns]).max_by_key(|turns| turns.threads);
                 continue;
             }
             let Some((first, last, elapsed_us)) = ctx.obs.processes.get(&pid).and_then(|process| ctx.inside(&process.cpu)) else {

@@ -90,9 +90,9 @@ page-lock-contention-sources =
 
 page-single-core-saturated-title = A server uses one core while others are idle
 page-single-core-saturated-limits =
-    The throughput of a server with fewer threads than the cores it may run on: each thread uses one core at a time. Under the lock of an interpreter (CPython, PyPy, Ruby) all threads of a process count as one.
+    The throughput of a server with fewer threads than the cores it may run on: each thread uses one core at a time. Under the lock of an interpreter (CPython, PyPy, Ruby) all threads of a process count as one. So they do in other programs that let one thread run at a time: GOMAXPROCS=1, a lock that all threads take, an event loop with helpers.
 page-single-core-saturated-shows =
-    Serving threads that are always running or ready to run, or a process under one lock that uses one core all the time, and at least half a core that they may use and that is idle, or that other programs take while these threads wait for theirs (cores-taken-by-others). It is a cause if requests wait for these threads and the idle cores have room for a tenth more throughput: the servers, interrupts and a load generator on the same cores share them. Otherwise it is shown as a possible improvement.
+    Serving threads that are always running or ready to run, or a process that uses one core all the time because of its interpreter's lock, or, in other programs, never less and never more than one while at least one request on average waits unread for each that it works on; and at least half a core that they may use and that is idle, or that other programs take while these threads wait for theirs (cores-taken-by-others). It is a cause if requests wait for these threads and the idle cores have room for a tenth more throughput: the servers, interrupts and a load generator on the same cores share them. Otherwise it is shown as a possible improvement.
 page-single-core-saturated-sure =
     High if two independent sources agree, the scheduler's clocks and the samples of a profile; medium without a profile. Silent if a thread sometimes waits for anything but a core, if there are as many threads as cores, if a quota stops the threads, and if a profile shows that they ran less.
 page-single-core-saturated-remedies =

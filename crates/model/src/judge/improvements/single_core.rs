@@ -1,7 +1,7 @@
 //! Fewer serving threads than cores, at their limit while cores that they may use are idle: a cause where requests wait for them.
 
 use crate::facts::Context;
-use crate::facts::cores::{Limiting, SATURATED_UTILIZATION, group_of, limiting, own_cores, taken};
+use crate::facts::cores::{Limiting, SATURATED_UTILIZATION, Turns, group_of, limiting, own_cores, taken};
 use crate::facts::harm::{Cost, NOISE_SHARE};
 use crate::facts::path::Tier;
 use crate::facts::profile::Profiled;
@@ -13,7 +13,7 @@ use crate::output::message::Message;
 use crate::output::report::Confidence;
 
 /// Mean number of idle cores from which a server that cannot use them is worth a report.
-const IDLE_MIN: f64 = 0.5;
+pub(crate) const IDLE_MIN: f64 = 0.5;
 /// How far the count of samples may be below the time that a thread ran, as a share of a core. Code that runs with interrupts off is sampled later, and a
 /// shared core is taken away in between.
 const RAN_GRAIN: f64 = 0.2;
@@ -52,7 +52,8 @@ fn finding(ctx: &Context<'_>, stations: &[StationReading], limiting: &Limiting<'
             .with("are", Message::new(if held > 0.0 { "single-idle-or-held" } else { "single-idle" }))
             .with("held", hundredths(held))
             .with("are_held", if held > 0.0 { "yes" } else { "no" })
-            .with("turns", limiting.turns.unwrap_or(0))
+            .with("turns", limiting.turns.map_or(0, |turns| turns.threads))
+            .with("by", limiting.turns.map_or("untold", Turns::by))
             .with("workers", workers.unwrap_or(threads) as f64)
     };
     let mut proofs = vec![Evidence::new(args("evidence-single-idle"), "/proc/stat", Some(limiting.idle))];

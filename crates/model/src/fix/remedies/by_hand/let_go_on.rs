@@ -49,8 +49,10 @@ pub(in crate::fix::remedies) const LET_DETACH: AdviceDef = AdviceDef {
 };
 
 fn advice(ctx: &Context<'_>, tier: &Tier, pids: &[u32]) -> Advice {
-    let halt = pids.iter().find_map(|pid| whole(ctx, *pid)).or_else(|| HaltedProcesses::of(ctx, tier).map(|halted| halted.most));
-    let is_again = halt.is_some_and(|halt| halt.halted < halt.looks);
+    let whole = pids.iter().find_map(|pid| whole(ctx, *pid));
+    let again = || HaltedProcesses::of(ctx, tier).map(|halted| halted.most);
+    let halt = whole.or_else(again);
+    let is_again = whole.is_none() && halt.is_some();
     let shown: Vec<String> = pids.iter().map(u32::to_string).collect();
     let text = Message::new("remedy-let-go-on-text").with("tier", tier.name.as_str()).with("pids", shown.join(" "));
     let text = match halt.map(|halt| halt.by) {

@@ -59,7 +59,7 @@ pub(in crate::fix::remedies) const MORE_WORKERS: AdviceDef = def("use-more-cores
     if few_processes(ctx, placed).is_some() {
         return None;
     }
-    let take_turns = tiers(ctx, placed).into_iter().any(|tier| Turns::of_tier(ctx, tier).is_some());
+    let turns = tiers(ctx, placed).into_iter().find_map(|tier| Turns::of_tier(ctx, tier));
     // It executes all commands in one thread, whatever others it has (redis.io/docs, latency).
     let identities =
         || tiers(ctx, placed).into_iter().flat_map(|tier| &tier.pids).filter_map(|pid| ctx.obs.processes.get(pid)?.identity.last());
@@ -70,8 +70,10 @@ pub(in crate::fix::remedies) const MORE_WORKERS: AdviceDef = def("use-more-cores
     let text = match some {
         Some((tier, _)) => Message::new("remedy-use-more-cores-text-some").with("tier", tier.name.as_str()),
         None if is_redis => Message::new("remedy-use-more-cores-text-redis"),
-        None if take_turns => Message::new("remedy-use-more-cores-text-turns"),
-        None => Message::new("remedy-use-more-cores-text"),
+        None => turns.map_or_else(
+            || Message::new("remedy-use-more-cores-text"),
+            |turns| Message::new("remedy-use-more-cores-text-turns").with("by", turns.by()),
+        ),
     };
     Some(Advice::words(text, "remedy-use-more-cores-risk", Lift::Cost))
 });

@@ -75,6 +75,8 @@ fn again(ctx: &Context<'_>, tier: &Tier, halted: &HaltedProcesses<'_>, at: &Stat
     let HaltedProcesses { pids, of, most, share, waiting } = halted;
     let list: Vec<String> = pids.iter().map(u32::to_string).collect();
     let under_way = ctx.account().map_or(0.0, |account| account.under_way());
+    // Halted in each look, it ran at least once in between.
+    let share = share.min(most.looks as f64 / (most.looks as f64 + 1.0));
     let args = |id: &'static str| {
         let message = Message::new(id).with("tier", tier.name.as_str()).with("pids", list.join(", ")).with("state", halted_words(most.by));
         let message = message.with("processes", pids.len() as f64).with("all", *of as f64).with("share", (100.0 * share).round());

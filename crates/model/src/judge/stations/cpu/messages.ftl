@@ -18,6 +18,7 @@ state-cpu-most = { $why } { $tier } used { $share } % of what these servers did{
     [each] : { $ms } ms for each request.
    *[share] .
 }
+state-cpu-kept-on = { $why } The servers may not use the host's other cores, of which { $idle } were idle: CPU affinity (taskset; CPUAffinity= of a unit; worker_cpu_affinity of nginx) or the cpuset of a container keeps them there.
 state-cpu-crowded = { $count ->
     [1] core { $cores } was { $share } % busy, and { $waiting } threads waited for it on average.
    *[other] cores { $cores } were { $share } % busy, and { $waiting } threads waited for them on average.
@@ -30,7 +31,10 @@ state-cpu-threads = { $threads ->
     [1] the one serving thread of { $tier } was running or ready to run all the time, and can use one core; { $count } cores ({ $cores }) were { $share } % busy in total.
    *[other] the { $threads } serving threads of { $tier } were running or ready to run all the time, and can use { $threads } cores; { $count } ({ $cores }) were { $share } % busy in total.
 }
-state-cpu-turns = the { $turns } threads of { $tier } take turns and kept one core busy all the time: the lock of its interpreter lets one thread run at a time; { $count } cores ({ $cores }) were { $share } % busy in total.
+state-cpu-turns = the { $turns } threads of { $tier } take turns and kept one core busy all the time{ $by ->
+    [interpreter] : the lock of its interpreter lets one thread run at a time
+   *[untold] , and never more
+}; { $count } cores ({ $cores }) were { $share } % busy in total.
 state-cpu-polling = { $count ->
     [1] Core { $cores } was { $share } % busy, but that says nothing: { $tier } polls for work all the time and keeps { $ran } cores busy with or without requests.
    *[other] Cores { $cores } were { $share } % busy, but that says nothing: { $tier } polls for work all the time and keeps { $ran } cores busy with or without requests.

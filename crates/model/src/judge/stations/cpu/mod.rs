@@ -66,7 +66,7 @@ fn reading(ctx: &Context<'_>, group: &CoreGroup<'_>) -> StationReading {
     } else if let Some((tier, threads)) = saturated_threads(ctx, group) {
         let id = if threads.turns.is_some() { "state-cpu-turns" } else { "state-cpu-threads" };
         let told = args(id).with("tier", tier.name.as_str()).with("threads", threads.serving as f64);
-        let told = told.with("turns", threads.turns.unwrap_or(0));
+        let told = threads.turns.iter().fold(told, |told, turns| told.with("turns", turns.threads).with("by", turns.by()));
         // These threads are the limit: the rate if they ran all the time is the most that they can give.
         station.ceiling_rps = now_at(ctx, &threads);
         station.utilization = Some(threads.running / threads.serving as f64);

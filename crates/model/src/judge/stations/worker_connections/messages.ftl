@@ -22,6 +22,12 @@ evidence-worker-connections-limit = { $workers ->
 evidence-worker-connections-dropped = nginx accepted { $count } connections that it did not handle (accepts minus handled on its status page).
 evidence-worker-connections-held = A worker held { $peak } of { $limit } connections.
 evidence-worker-connections-cut = { $count } connections were closed with an unread request in them; the kernel reset them.
-evidence-worker-connections-harm = { $closed } of { $requests } requests lost their connection before the answer, and { $answers } got a 500, 502 or 503.
+evidence-worker-connections-harm = { $closed ->
+    [one] One time
+   *[other] { $closed } times
+} a connection was closed before the answer{ $resent ->
+    [0] {""}
+   *[other] , { $resent } of them so that the request could be sent again
+}, and { $answers } of { $requests } requests got a 500, 502 or 503.
 
 coupling-held-quota = A CPU quota stops the workers, so each connection is held longer. If CPU time were left, the number of connections would be the cause.

@@ -301,6 +301,7 @@ fn proofs(ctx: &Context<'_>, tier: &Tier, held: &Held) -> Vec<Evidence> {
     if let Some(load) = &ctx.obs.load {
         let text = Message::new("evidence-worker-connections-harm")
             .with("closed", closed(load))
+            .with("resent", load.resent)
             .with("answers", answers_with(load, NO_CONNECTION))
             .with("requests", load.requests)
             .with("tier", tier.name.as_str());
