@@ -29,6 +29,20 @@ const SPELLINGS: &[(&[&str], &str)] = &[
     (&["--keepalive", "-K"], "connections are kept unless --disable-keepalive is given"),
     (&["--verbose", "-v"], "only diagnose has a longer report; --json has everything"),
     (&["--no-color", "--no-colour", "--colour"], "colours are --color auto, always or never"),
+    (
+        &["--watch", "--passive", "--no-load"],
+        "diagnose without -c, -q, -n or --load watches existing traffic; `chokepoint watch` does so for months",
+    ),
+];
+
+/// What people take for a verb, and what to write.
+const VERBS: &[(&[&str], &str)] = &[
+    (&["fix", "repair", "mend", "apply"], "fixing is a part of the diagnosis: chokepoint diagnose -c N URL --fix"),
+    (&["replay"], "a recording is judged again by: chokepoint diagnose --replay FILE"),
+    (&["record"], "a recording is made by: chokepoint diagnose URL --record FILE"),
+    (&["load", "attack", "run", "test"], "a load alone is: chokepoint bench -c N URL"),
+    (&["top", "monitor", "live"], "chokepoint where URL shows live where requests are; chokepoint watch records for months"),
+    (&["revert", "rollback", "restore"], "changes are taken back by: chokepoint undo"),
 ];
 
 /// An unknown flag, and what to write in its place.
@@ -51,7 +65,10 @@ pub(crate) fn in_words(error: &Error) -> Option<String> {
         ErrorKind::InvalidSubcommand => {
             let given = context(ContextKind::InvalidSubcommand)?;
             let quoted = chokepoint_model::change::quoted(given);
-            given.contains("://").then(|| format!("a verb comes before the URL: chokepoint diagnose {quoted}; --help lists the verbs"))
+            let meant =
+                VERBS.iter().find(|(words, _)| words.contains(&given)).map(|(_, hint)| format!("there is no verb \"{given}\": {hint}"));
+            let is_url = given.contains("://");
+            meant.or_else(|| is_url.then(|| format!("a verb comes before the URL: chokepoint diagnose {quoted}; --help lists the verbs")))
         }
         ErrorKind::ValueValidation => {
             let (flag, value) = (context(ContextKind::InvalidArg)?, context(ContextKind::InvalidValue)?);
@@ -95,6 +112,8 @@ mod tests {
         };
         for (args, words) in [
             (&["http://127.0.0.1:80/?a&b"][..], "chokepoint diagnose 'http://127.0.0.1:80/?a&b'"),
+            (&["fix", "http://127.0.0.1/"], "chokepoint diagnose -c N URL --fix"),
+            (&["replay", "x.rec"], "chokepoint diagnose --replay FILE"),
             (&["bench", "-c", "abc", "http://127.0.0.1/"], "--connections <N> cannot be \"abc\": it takes a whole number"),
         ] {
             assert!(said(args).contains(words), "{args:?}: {}", said(args));

@@ -21,6 +21,9 @@ Exit status: 0 no change is left, 1 some could not be taken back, 2 usage.";
 
 #[derive(Debug, Args)]
 pub(crate) struct Undo {
+    /// Accepted as in diagnose: undo never asks
+    #[arg(short = 'y', long = "yes", hide = true)]
+    pub(crate) _yes: bool,
     /// Print what was done as JSON
     #[arg(long)]
     pub(crate) json: bool,

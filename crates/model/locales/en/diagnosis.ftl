@@ -12,8 +12,8 @@ verdict-healthy-demand = Healthy: { $connections } connections are too few to re
 }
 verdict-unknown-in-pieces = Cannot tell: responses of { $tier } leave in pieces with pauses between them, on { $number } connections, and nothing on the way holds them back then. A limit of the rate of each response looks so (nginx: limit_rate, X-Accel-Limit-Rate; Apache: mod_ratelimit; lighttpd: kbytes-per-second; HAProxy: bwlim), and a program that makes its response bit by bit.
 verdict-healthy-demand-open = Healthy: the server answered all of the { $rate } requests/s that were offered; no limit was reached.
-verdict-healthy-watched = Healthy: { $under_way } requests in flight on average, at most { $most }. { $why }, so the server keeps up. { $reserve }
-verdict-healthy-watched-timed = Healthy: { $under_way } requests in flight on average, { $ms } ms each, at most { $most }. { $why }, so the server keeps up. { $reserve }
+verdict-healthy-watched = Healthy: { $under_way } requests at the server on average, at most { $most }. { $why }, so the server keeps up. { $reserve }
+verdict-healthy-watched-timed = Healthy: { $under_way } requests at the server on average, { $ms } ms each, at most { $most }. { $why }, so the server keeps up. { $reserve }
 healthy-watched-untried = How much more it could serve was not tried (-c).
 healthy-watched-near = Its cores were { $busy } % busy, so that they have little left for more.
 healthy-watched-empty = There was none in { $share } % of the samples

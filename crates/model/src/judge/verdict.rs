@@ -166,10 +166,11 @@ fn is_long_enough(ctx: &Context<'_>) -> bool {
     ctx.obs.load.as_ref().is_none_or(|load| load.duration_us >= CEILING_FROM_US)
 }
 
-/// True for the ceiling of cores of which the servers used next to nothing. For predictions it is far enough above all others, whatever its error.
+/// True for the ceiling of cores of which the servers, or the load generator, used next to nothing. For predictions it is far enough above all others, whatever its error.
 fn is_guess(reading: &StationReading) -> bool {
     let least = reading.limit.map_or(CORES_FROM, |limit| CORES_FROM.min(0.5 * limit));
-    reading.station == StationId::CPU && reading.used.is_some_and(|used| used < least)
+    let is_of_cores = [StationId::CPU, StationId::LOAD_GENERATOR].contains(&reading.station);
+    is_of_cores && reading.used.is_some_and(|used| used < least)
 }
 
 /// True for the ceiling of a pool without the waits for something else that hold its workers today. It is what remains when these end, not the most that it passes.

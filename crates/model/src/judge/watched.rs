@@ -146,10 +146,11 @@ fn roomy<'a>(ctx: &Context<'a>, account: &Account) -> Option<(&'a str, Pool)> {
         .then_some((tier.name.as_str(), pool))
 }
 
-/// All numbers of the sentence are those of requests at the first tier and behind it: an answer that its client does not read, or a stream, is none. Their time is told where
-/// they were seen in the whole window, most of them are known to be requests, and it is not longer than they were watched.
+/// All numbers of the sentence are those of requests at the first tier and behind it: an answer that its client does not read, or a stream, is none. They are those of the account, unless only
+/// a part of the window had requests. Their time is told where they were seen in the whole window, most of them are known to be requests, and it is not longer than they were watched.
 fn healthy(ctx: &Context<'_>, account: &Account, varying: &Varying, why: Message) -> Message {
-    let (under_way, _) = varying.means();
+    let at_servers = || account.under_way() - account.at(|place| place == Place::Client);
+    let under_way = if varying.is_part() { varying.means().0 } else { at_servers() };
     let rate = account.rate_rps().filter(|rate| *rate > 0.0 && !varying.is_part() && 2.0 * varying.known_mean() >= under_way);
     let told = match rate.map(|rate| under_way / rate).filter(|seconds| *seconds > 0.0 && *seconds <= ctx.seconds()) {
         Some(seconds) => Message::new("verdict-healthy-watched-timed").with("ms", tenths(1e3 * seconds)),

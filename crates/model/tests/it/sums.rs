@@ -70,7 +70,7 @@ fn an_average_and_the_share_of_samples_without_a_request_are_of_the_same_request
     let asked = |n: u64| (0..300).map(move |number| accepted(number, if n.is_multiple_of(5) && number < 4 { 8 } else { 0 }, 5 + n));
     let diagnosis = told(&watched(490, |n| asked(n).collect(), || (0..300).map(unread_by_client).collect()));
     assert_eq!(diagnosis.verdict, Verdict::Healthy, "{}", diagnosis.summary);
-    for said in ["0.8 requests in flight on average", "at most 4", "none in 80 % of the samples"] {
+    for said in ["0.8 requests at the server on average", "at most 4", "none in 80 % of the samples"] {
         assert!(diagnosis.summary.contains(said), "{said}: {}", diagnosis.summary);
     }
 }

@@ -31,10 +31,10 @@ impl Phrases<'_> {
     /// A share between 0 and 1 in percent. It is never rounded up to 100 or down to 0.
     pub(crate) fn percent(&self, share: f64) -> String {
         let percent = share * 100.0;
-        if percent > 0.0 && percent < 1.0 {
+        if percent > 0.0 && percent < 0.995 {
             return self.word("report-percent-little");
         }
-        let whole = if percent < 100.0 { percent.floor() } else { percent.round() };
+        let whole = if percent < 100.0 { percent.round().min(99.0) } else { percent.round() };
         self.say(&Message::new("report-percent").with("n", whole))
     }
 
