@@ -288,7 +288,7 @@ mod tests {
             "accept queue of php-fpm    90.0  90 %  ███████████████████████████",
             "in php-fpm, on a CPU        2.5   3 %  ▊",
             "in php-fpm, waiting         5.0   5 %  █▌",
-            "unaccounted                 1.0   1 %  ▎",
+            "unaccounted                 1.0  <1 %  ▎",
             "",
             "lost: 7.0/s answered with another status, by rate-limit of nginx",
         ];
