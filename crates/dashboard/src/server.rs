@@ -1,6 +1,7 @@
 //! The server: HTTP/1.1 in one thread, with bounds on connections, time and size, all of which are shared between the clients.
 
 mod answers;
+mod pace;
 mod series;
 
 use std::convert::Infallible;
@@ -9,7 +10,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use http_body_util::BodyExt;
 use http_body_util::combinators::BoxBody;
@@ -39,6 +40,7 @@ use crate::protection::{Protected, Protection, ProtectionError, Token};
 use crate::shares::{Client, Part, Shares};
 use crate::stream::{Accepted, Stream};
 use answers::{Pieces, Room};
+use pace::Pace;
 
 /// Connections at a time.
 const CONNECTIONS_MAX: usize = 64;
@@ -140,6 +142,8 @@ struct Shown {
     documents: Arc<Semaphore>,
     /// Whose the connections of loopback are.
     users: Option<Arc<UserOf>>,
+    /// How often others than root and the own user are answered.
+    pace: Pace,
 }
 
 /// Whose a connection is, and what it is given.
@@ -201,7 +205,16 @@ impl Server {
         let reached = address.map_or(Reached::Unix, |address| Reached::Loopback(address, token.clone()));
         let (protected, protects) = watch::channel(protected);
         let pages = [Shares::new(PAGES_OWN_MAX, PAGES_OWN_MAX), Shares::new(PAGES_MAX, PAGES_OF_ONE)];
-        let shown = Shown { board, archive, reached, pages, room: Room::new(), documents: Arc::new(Semaphore::new(1)), users };
+        let shown = Shown {
+            board,
+            archive,
+            reached,
+            pages,
+            room: Room::new(),
+            documents: Arc::new(Semaphore::new(1)),
+            users,
+            pace: Pace::default(),
+        };
         let (stop, stopped) = oneshot::channel();
         let serve = move || {
             runtime.block_on(async {
@@ -414,6 +427,10 @@ async fn overdue(live: &Semaphore) {
 }
 
 async fn respond(request: Request<Incoming>, shown: Shown, guest: Guest, live: Arc<Semaphore>) -> Result<Response<Body>, Infallible> {
+    // Whoever waits here keeps only places of its own.
+    if !guest.is_own {
+        tokio::time::sleep(shown.pace.wait(guest.client, Instant::now())).await;
+    }
     let is_head = request.method() == Method::HEAD;
     let (path, headers) = (request.uri().path(), request.headers());
     let refusal = guard::refusal(request.method(), path, headers, &shown.reached, guest.client);
