@@ -23,7 +23,7 @@ mod tcp_sample;
 mod warmth;
 mod wire;
 
-pub use cgroup::{CgroupCpu, CgroupId, CgroupTasks, CgroupVersion, Freezer};
+pub use cgroup::{CgroupCpu, CgroupId, CgroupIo, CgroupTasks, CgroupVersion, Freezer, IoKind};
 pub use counters::Counters;
 pub use edge::{Closes, EdgeFacts, EdgeProtocol};
 pub use filter::{FilterHook, FilterPorts, FilterRule, FilterRules};
@@ -95,6 +95,8 @@ pub struct Observation {
     pub cgroups: BTreeMap<CgroupId, Series<CgroupCpu>>,
     /// Every cgroup that may limit how many processes and threads there are beside those of the path: their own cgroups and all ancestors.
     pub cgroup_tasks: BTreeMap<CgroupId, Series<CgroupTasks>>,
+    /// Every cgroup that limits what processes of the path do with disks.
+    pub cgroup_io: BTreeMap<CgroupId, Series<CgroupIo>>,
     /// Whether the cgroups of the path's processes are frozen.
     pub freezers: BTreeMap<CgroupId, Series<Freezer>>,
     /// Number of processes and threads of each user, by its real id; read at both ends.

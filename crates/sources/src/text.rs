@@ -24,6 +24,7 @@ pub(crate) const ALL: &[&Source] = &[
     &host::kernel_log::KERNEL_LOG,
     &cgroup::cpu::CGROUP_CPU,
     &cgroup::tasks::CGROUP_TASKS,
+    &cgroup::io::CGROUP_IO,
     &cgroup::freezer::CGROUP_FREEZER,
     &host::user_tasks::USER_TASKS,
     &net::sysctls::SYSCTLS,

@@ -312,6 +312,7 @@ pub(crate) const NOT_DRAWN: &[&str] = &[
     "processes-traced",
     "collects-garbage",
     "tasks-exhausted",
+    "disk-limited",
     "answers-none",
     "upstream-unreachable",
     "answers-errors",

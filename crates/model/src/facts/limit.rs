@@ -1,5 +1,6 @@
 //! Limits set in a server's configuration: which one limits this traffic, and how.
 
+pub(crate) mod disk;
 mod pace;
 pub(crate) mod tasks;
 

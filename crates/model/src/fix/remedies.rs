@@ -1,6 +1,7 @@
 //! The remedies: what removes a finding's cause. A remedy is one file and one line in [`REMEDIES`], a piece of advice one file and one line in [`ADVICE`].
 
 mod by_hand;
+mod cgroup;
 mod definition;
 mod kernel;
 mod server;
@@ -39,7 +40,7 @@ pub const REMEDIES: &[&RemedyDef] = &[
     &server::reuse_upstream_connections::ADVICE,
     &server::move_to_unix_socket::WORDS,
     &server::raise_max_children::REMEDY,
-    &kernel::raise_cpu_quota::REMEDY,
+    &cgroup::raise_cpu_quota::REMEDY,
     &kernel::mend_sending::RAISE_BUFFER,
     &server::log_errors_alone::REMEDY,
     &server::store_tls_sessions::REMEDY,
@@ -71,9 +72,10 @@ pub fn group_of(remedy: &str) -> Option<&'static str> {
 /// All advice, after the remedies of the same finding.
 const ADVICE: &[&AdviceDef] = &[
     &server::raise_nofile_by_hand::ADVICE,
-    &kernel::allow_more_tasks::ADVICE,
+    &cgroup::allow_more_tasks::ADVICE,
+    &cgroup::allow_more_of_the_disk::ADVICE,
     &by_hand::ask_limit_owner::ADVICE,
-    &kernel::keep_cpu_quota::ADVICE,
+    &cgroup::keep_cpu_quota::ADVICE,
     &by_hand::spend_less_cpu::COMPRESS_LESS,
     &by_hand::spend_less_cpu::RESUME_SESSIONS,
     &by_hand::spend_less_cpu::KEEP_SCRIPTS,

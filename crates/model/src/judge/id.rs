@@ -90,6 +90,8 @@ impl FindingId {
     pub(crate) const FILES_EXHAUSTED: Self = Self("file-descriptors-exhausted");
     /// No process or thread could be started.
     pub(crate) const TASKS_EXHAUSTED: Self = Self("tasks-exhausted");
+    /// A cgroup may do no more with a disk.
+    pub(crate) const DISK_LIMITED: Self = Self("disk-limited");
     /// As many requests or connections as the configuration of a server allows at once.
     pub(crate) const SERVER_LIMIT_REACHED: Self = Self("server-limit-reached");
     /// The configuration limits this traffic.

@@ -8,6 +8,7 @@ mod clients;
 pub(crate) mod conntrack_table;
 mod cpu;
 pub(crate) mod cpu_quota;
+pub(crate) mod disk_limit;
 pub(crate) mod ephemeral_ports;
 pub(crate) mod file_descriptors;
 mod link;
@@ -44,6 +45,7 @@ pub const STATIONS: &[&StationDef] = &[
     &worker_connections::STATION,
     &file_descriptors::STATION,
     &tasks::STATION,
+    &disk_limit::STATION,
     &rate_limit::STATION,
     &server_limit::STATION,
     &ephemeral_ports::STATION,

@@ -57,6 +57,16 @@ impl CgroupId {
         path.starts_with('/').then(|| Self { version, path: path.clone() })
     }
 
+    /// The cgroups that limit what a process does with disks, from its paths by controller: version 1's own, whose limits do not include those below it, and version 2's with all above it.
+    pub fn of_io(paths: &BTreeMap<String, String>) -> Vec<Self> {
+        let of = |version, path: &String| path.starts_with('/').then(|| Self { version, path: path.clone() });
+        match (paths.get("blkio"), paths.get("")) {
+            (Some(path), _) => of(CgroupVersion::V1, path).into_iter().collect(),
+            (None, Some(path)) => of(CgroupVersion::V2, path).map_or_else(Vec::new, |own| own.levels()),
+            (None, None) => Vec::new(),
+        }
+    }
+
     /// The cgroups with which a process can be frozen, from its paths by controller: version 1's, which has a controller for it, and version 2's, which needs none. The root cannot be frozen.
     pub fn freezable(paths: &BTreeMap<String, String>) -> Vec<Self> {
         let of = |version, controller: &str| {
@@ -155,6 +165,65 @@ pub struct CgroupTasks {
     pub current: u64,
     /// How often fork(2) or clone(2) failed for this limit since the cgroup was created (`max` of `pids.events`). `None` if this kernel does not count it.
     pub refused: Option<u64>,
+}
+
+/// What is counted and limited of the work of a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum IoKind {
+    /// Bytes read.
+    ReadBytes,
+    /// Bytes written.
+    WrittenBytes,
+    /// Read operations.
+    Reads,
+    /// Write operations.
+    Writes,
+}
+
+impl IoKind {
+    /// All.
+    pub const ALL: [Self; 4] = [Self::ReadBytes, Self::WrittenBytes, Self::Reads, Self::Writes];
+
+    /// Its word in sentences.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::ReadBytes => "read-bytes",
+            Self::WrittenBytes => "written-bytes",
+            Self::Reads => "reads",
+            Self::Writes => "writes",
+        }
+    }
+
+    /// The file of version 1 with its limits (Documentation/admin-guide/cgroup-v1/blkio-controller.rst).
+    pub fn file_v1(self) -> &'static str {
+        match self {
+            Self::ReadBytes => "blkio.throttle.read_bps_device",
+            Self::WrittenBytes => "blkio.throttle.write_bps_device",
+            Self::Reads => "blkio.throttle.read_iops_device",
+            Self::Writes => "blkio.throttle.write_iops_device",
+        }
+    }
+
+    /// The key of version 2 in `io.max`, and that in `io.stat` (Documentation/admin-guide/cgroup-v2.rst, "IO Interface Files").
+    pub fn keys_v2(self) -> (&'static str, &'static str) {
+        match self {
+            Self::ReadBytes => ("rbps", "rbytes"),
+            Self::WrittenBytes => ("wbps", "wbytes"),
+            Self::Reads => ("riops", "rios"),
+            Self::Writes => ("wiops", "wios"),
+        }
+    }
+}
+
+/// What one cgroup may do a second with each disk, and what it has done. The counters of version 2 include all cgroups below it, as its limits do; those of version 1 are its own.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CgroupIo {
+    /// Directory of its files, as the reader sees it.
+    pub dir: String,
+    /// Limits a second, by disk ("254:0", its major and minor number) and kind.
+    pub limits: BTreeMap<(String, IoKind), u64>,
+    /// What was done since the cgroup was created.
+    pub done: BTreeMap<(String, IoKind), u64>,
 }
 
 impl CgroupCpu {

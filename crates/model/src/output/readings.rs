@@ -55,6 +55,7 @@ pub fn readings(obs: &Observation, path: &Path) -> Vec<SourceReport> {
     let mut alike: BTreeMap<(&str, String), (Fate, u32)> = BTreeMap::new();
     let groups = obs.cgroups.iter().map(|(place, series)| ("cgroup_cpu", place, fate(series)));
     let groups = groups.chain(obs.freezers.iter().map(|(place, series)| ("cgroup_freezer", place, fate(series))));
+    let groups = groups.chain(obs.cgroup_io.iter().map(|(place, series)| ("cgroup_io", place, fate(series))));
     for (name, place, fate) in groups.chain(obs.cgroup_tasks.iter().map(|(place, series)| ("cgroup_tasks", place, fate(series)))) {
         add(format!("{name} ({place})"), fate);
     }

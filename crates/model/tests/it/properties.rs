@@ -25,7 +25,7 @@ static STAGE: LazyLock<Vec<(Staged, Diagnosis)>> = LazyLock::new(|| {
 });
 
 /// Number of kinds of readings that can be removed.
-const KINDS: u32 = 46;
+const KINDS: u32 = 47;
 
 fn first(diagnosis: &Diagnosis) -> Option<&Finding> {
     diagnosis.findings.iter().find(|finding| finding.role == Role::Cause)
@@ -110,6 +110,7 @@ impl Blind {
             processes,
             cgroups,
             cgroup_tasks,
+            cgroup_io,
             freezers,
             user_tasks,
             servers,
@@ -166,6 +167,10 @@ impl Blind {
         }
         self.instance(43, 0);
         self.take(user_tasks);
+        for (place, series) in cgroup_io.values_mut().enumerate() {
+            self.instance(46, place as u64);
+            self.take(series);
+        }
         for (place, series) in freezers.values_mut().enumerate() {
             self.instance(44, place as u64);
             self.take(series);
@@ -292,7 +297,7 @@ fn one_or_two_missing_kinds_of_readings_are_never_replaced_by_a_guess() {
 /// Multiplies the limit of every station with one of these names. Everything else is unchanged.
 type Room = (&'static [&'static str], fn(&mut Observation, u32));
 
-const ROOM: [Room; 12] = [
+const ROOM: [Room; 13] = [
     (&["conntrack-table"], |obs, times| sysctl(obs, "net.netfilter.nf_conntrack_max", times)),
     (&["accept-queue", "syn-queue"], |obs, times| {
         for view in obs.netns.values_mut() {
@@ -343,6 +348,11 @@ const ROOM: [Room; 12] = [
     (&["tasks"], |obs, times| {
         for series in obs.cgroup_tasks.values_mut() {
             change(series, |tasks| tasks.limit = tasks.limit.map(|limit| limit * u64::from(times)));
+        }
+    }),
+    (&["disk-limit"], |obs, times| {
+        for series in obs.cgroup_io.values_mut() {
+            change(series, |io| io.limits.values_mut().for_each(|limit| *limit *= u64::from(times)));
         }
     }),
     (&["load-generator"], |obs, times| {

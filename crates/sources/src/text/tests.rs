@@ -1,8 +1,9 @@
 //! Every text source on files captured from a Linux 6.18 host, on damaged bytes, and on the running host.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use chokepoint_model::observation::{CgroupId, NetnsId, Observation};
+use chokepoint_model::observation::{CgroupId, IoKind, NetnsId, Observation};
 use chokepoint_model::series::Series;
 use chokepoint_recording::{Entry, Outcome, Scope};
 use proptest::prelude::*;
@@ -32,7 +33,7 @@ fn entries(root: &Root, source: &Source, pid: u32) -> Vec<Entry> {
     let notes = Notes::default();
     let scope = scope_of(source, pid);
     let mut entries = Vec::new();
-    if ["cgroup_cpu", "cgroup_freezer", "cgroup_tasks"].contains(&source.name) {
+    if ["cgroup_cpu", "cgroup_freezer", "cgroup_io", "cgroup_tasks"].contains(&source.name) {
         // The processes determine which cgroups are read.
         let scope = Scope::Process(pid);
         let _ = (self::source("process_cgroups").read)(&ReadContext::new(root, scope, Phase::First, &notes));
@@ -96,6 +97,7 @@ fn counts_of(observation: &Observation, source: &Source) -> ReadingCounts {
         "cgroup_cpu" => count(observation.cgroups.values()),
         "cgroup_freezer" => count(observation.freezers.values()),
         "cgroup_tasks" => count(observation.cgroup_tasks.values()),
+        "cgroup_io" => count(observation.cgroup_io.values()),
         "user_tasks" => count([&observation.user_tasks]),
         "sysctls" => count(netns.sysctls.values()),
         "netstat" => count([&netns.netstat]),
@@ -180,6 +182,12 @@ fn host_values_of_the_tree() {
     let tasks = see("cgroup_tasks").cgroup_tasks;
     let unit = tasks[&CgroupId::parse("v2:/system.slice/nginx.service").unwrap()].last().unwrap();
     assert_eq!((unit.limit, unit.current, unit.refused, tasks.len()), (Some(512), 37, Some(4), 1), "the root has no limit");
+
+    let io = see("cgroup_io").cgroup_io;
+    let unit = io[&CgroupId::parse("v2:/system.slice/nginx.service").unwrap()].last().unwrap();
+    let of = |counts: &BTreeMap<(String, IoKind), u64>, kind| counts.get(&("254:0".to_owned(), kind)).copied();
+    assert_eq!((of(&unit.limits, IoKind::ReadBytes), of(&unit.limits, IoKind::Writes), io.len()), (Some(4_194_304), None, 1));
+    assert_eq!(of(&unit.done, IoKind::ReadBytes), Some(734_003_200));
 
     let log = see("kernel_log").kernel_log;
     let texts: Vec<&str> = log.last().unwrap().iter().map(|line| line.text.as_str()).collect();

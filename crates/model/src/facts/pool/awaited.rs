@@ -107,6 +107,11 @@ impl Awaited {
         Some(all.swap_remove(most))
     }
 
+    /// True if they wait for data that is read from a disk or written to it.
+    pub(crate) fn is_disk(&self) -> bool {
+        self.kind == WaitKind::Disk
+    }
+
     /// What they wait for, as a part of a sentence: "a lock on /srv/data/orders.lock, held by php-fpm (process 4711)".
     pub(crate) fn what(&self) -> Message {
         let id = match self.kind {

@@ -1,10 +1,7 @@
-//! Remedies that change the kernel's limits: sysctls, cgroups, send buffers and routes.
+//! Remedies that change the kernel's limits: sysctls, send buffers and routes.
 
-pub(super) mod allow_more_tasks;
-pub(super) mod keep_cpu_quota;
 pub(super) mod mend_sending;
 pub(super) mod raise_conntrack_max;
-pub(super) mod raise_cpu_quota;
 pub(super) mod raise_syn_backlog;
 pub(super) mod reuse_time_wait;
 pub(super) mod send_syn_cookies;

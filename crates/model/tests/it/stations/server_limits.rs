@@ -3,6 +3,7 @@
 //!
 //! Deterministic: observations made up by the tests.
 
+mod disk;
 mod pace;
 mod tasks;
 

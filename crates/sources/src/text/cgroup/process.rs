@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chokepoint_model::observation::Observation;
 use chokepoint_recording::{Entry, Outcome};
 
-use super::{cpu, freezer, tasks};
+use super::{cpu, freezer, io, tasks};
 use crate::scope::put_process;
 use crate::table::{Cadence, Items, ReadContext, Redact, ScopeKind, Source, only_item};
 use crate::text::error::{ParseError, lines, whole};
@@ -28,6 +28,7 @@ fn read(context: &ReadContext<'_>) -> Items {
         cpu::add_process(context, pid, &paths);
         tasks::add_process(context, pid, &paths);
         freezer::add_process(context, pid, &paths);
+        io::add_process(context, pid, &paths);
     }
     only_item(outcome)
 }

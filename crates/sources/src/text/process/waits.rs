@@ -51,6 +51,8 @@ const DISK_CALLS: &[libc::c_long] = &[
     libc::SYS_pwrite64,
     libc::SYS_preadv,
     libc::SYS_pwritev,
+    libc::SYS_preadv2,
+    libc::SYS_pwritev2,
     libc::SYS_getdents64,
 ];
 const READ_CALLS: &[libc::c_long] = &[libc::SYS_read, libc::SYS_readv];

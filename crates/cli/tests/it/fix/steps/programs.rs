@@ -7,7 +7,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
 
-use chokepoint_model::observation::{BusyProcess, CgroupCpu, CgroupId, CgroupTasks, Limits};
+use chokepoint_model::observation::{BusyProcess, CgroupCpu, CgroupId, CgroupIo, CgroupTasks, Limits};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::series::Series;
 
@@ -129,6 +129,28 @@ fn the_steps_that_allow_more_tasks_write_the_limit_of_a_cgroup() {
     assert_eq!(written(), "32\n");
     Shell::of_host().carry_out(&remedy, "undo");
     assert_eq!(written(), "12\n");
+}
+
+/// A directory stands for the cgroup.
+#[test]
+fn the_steps_that_allow_more_of_a_disk_write_the_limit_of_a_cgroup() {
+    let chokepoint = Chokepoint::new();
+    let dir = chokepoint.path("a cgroup");
+    std::fs::create_dir(&dir).unwrap();
+    let mut recorded = Recorded::of("misses/disk-limit/read-bytes-load");
+    for series in recorded.observation.cgroup_io.values_mut() {
+        let points: Vec<_> = series.points().to_vec();
+        *series = Series::default();
+        for (at_us, io) in points {
+            series.push(at_us, Reading::Ok(CgroupIo { dir: dir.clone(), ..io }));
+        }
+    }
+    let remedy = recorded.remedy("allow-more-of-the-disk");
+    let written = || std::fs::read_to_string(chokepoint.file("a cgroup").join("blkio.throttle.read_bps_device")).unwrap();
+    Shell::of_host().carry_out(&remedy, "runtime");
+    assert_eq!(written(), "254:0 8388608\n");
+    Shell::of_host().carry_out(&remedy, "undo");
+    assert_eq!(written(), "254:0 4194304\n");
 }
 
 #[test]

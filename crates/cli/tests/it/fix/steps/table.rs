@@ -20,6 +20,7 @@ const ALONE: &[(&str, &str)] = &[
     ("keep-cpu-quota", "the_steps_that_keep_a_quota_give_it_to_the_unit_or_the_container"),
     ("raise-nofile-by-hand", "the_steps_for_the_open_files_of_a_program_change_its_limits"),
     ("allow-more-tasks", "the_steps_that_allow_more_tasks_change_the_limit_of_a_users_processes"),
+    ("allow-more-of-the-disk", "the_steps_that_allow_more_of_a_disk_write_the_limit_of_a_cgroup"),
     ("raise-priority", "the_steps_that_raise_a_servers_priority_are_carried_out_and_taken_back"),
     ("give-cores-back", "the_steps_that_let_a_program_yield_are_carried_out_and_taken_back"),
     ("look-inside", "the_steps_that_look_inside_a_program_are_accepted"),
