@@ -17,6 +17,9 @@ const WORKERS_MIN: usize = 2;
 /// successor may both be counted.
 const AT_MOST_SHARE: f64 = 0.9;
 
+/// How far the number in service may be below the number of threads, as a share of it, while others wait: those that have just answered and have not read the next request.
+const CHURN_SHARE: f64 = 0.1;
+
 /// Share of the connections that are held and not read from which those that are read are few.
 const UNREAD_SHARE_MIN: f64 = 0.5;
 
@@ -50,7 +53,13 @@ pub(super) fn pool(ctx: &Context<'_>, tier: &Tier, threads: usize) -> Option<Poo
 fn of_counts(ctx: &Context<'_>, tier: &Tier, threads: usize, (served, unread): (Vec<usize>, Vec<u64>)) -> Option<Pool> {
     let mut sorted = served.clone();
     sorted.sort_unstable();
-    let at_most = |share: f64| sorted.get(((share * sorted.len() as f64).ceil() as usize).saturating_sub(1)).copied();
+    let at_most = |share: f64| sorted.get(((share * sorted.len() as f64).round() as usize).saturating_sub(1)).copied();
+    // Whatever varies has a tenth of its samples above some number. Threads that are all there is are taken as long as somebody waits for one.
+    let in_waiting: Vec<usize> = served.iter().zip(&unread).filter(|(_, unread)| **unread > 0).map(|(served, _)| *served).collect();
+    let are_all_taken = |workers: usize| {
+        let least = workers - (CHURN_SHARE * workers as f64).ceil() as usize;
+        in_waiting.iter().filter(|served| **served >= least).count() as f64 >= AT_MOST_SHARE * in_waiting.len() as f64
+    };
     // The shorter the requests, the more often two are counted for one. Threads that compute are as many as have cores, whatever their number.
     let ready: f64 = tier.pids.iter().filter_map(|pid| Some(ctx.clocked(*pid, |used| used.run_ns)? + delayed(ctx, *pid)?)).sum();
     let usual = at_most(STEADY_SHARE).filter(|usual| ready <= READY_SHARE_MAX * *usual as f64);
@@ -71,7 +80,8 @@ fn of_counts(ctx: &Context<'_>, tier: &Tier, threads: usize, (served, unread): (
             grows: false,
             reached: None,
         };
-        ((WORKERS_MIN..=threads).contains(&workers) && pool.is_full() && pool.is_steady(BUSY_SHARE)).then_some(pool)
+        let is_pool = (WORKERS_MIN..=threads).contains(&workers) && pool.is_full() && pool.is_steady(BUSY_SHARE);
+        (is_pool && are_all_taken(workers)).then_some(pool)
     })
 }
 

@@ -116,6 +116,26 @@ fn a_thread_that_only_accepts_is_none_of_those_that_serve() {
     assert_eq!((pool.limit, pool.unit.as_str()), (Some(4.0), "threads"));
 }
 
+/// Of any number that varies a tenth is above some other. Threads that are all there is are taken as long as somebody waits; those of a server that has more of them come and go with what waits for
+/// their lock, or for a core.
+#[test]
+fn numbers_in_service_that_vary_are_no_number_of_threads() {
+    let all_taken = |threads: u32, taken: &dyn Fn(u64) -> u32| {
+        let obs = selector(threads, 230, |number| Served { taken: taken(number), unread: 8, first: 46 * number, requests: 1 });
+        told(&obs).findings.iter().any(|finding| finding.id == "worker-pool-exhausted" && finding.title.contains("are taken"))
+    };
+    for threads in [4, 9, 25, 60] {
+        for churn in 0..=threads / 10 {
+            let pool = |number: u64| threads - if number % 3 == 0 { churn } else { 0 };
+            assert!(all_taken(threads, &pool), "{threads} {churn}");
+        }
+        // Between a half and all of three quarters of them, without an order. Of few threads one more or less is what two counts differ by.
+        let most = 3 * threads / 4;
+        let varying = |number: u64| most - ((number * 7 + number * number * 3) % u64::from(most / 2 + 1)) as u32;
+        assert!(threads == 4 || !all_taken(threads, &varying), "{threads}");
+    }
+}
+
 #[test]
 fn watched_threads_follow_from_what_comes_and_are_called_as_the_server_calls_them() {
     let text = advice(&threads_too_few()).text;
