@@ -3,10 +3,11 @@
 use crate::facts::harm::Cost;
 use crate::facts::path::{Endpoint, Tier, answers, is_local};
 use crate::facts::pool::MOST;
+use crate::facts::suffered::others::own_growth;
 use crate::facts::traffic::Statuses;
 use crate::facts::{Context, GOOD_MIN};
 use crate::observation::load::INITIAL_RTO_S;
-use crate::observation::{ListenerAddress, NetnsView, RequestSocket, RequestTimes, TcpState};
+use crate::observation::{ListenerAddress, NetnsView, RequestSocket, RequestTimes, TcpState, WireAnswers};
 
 use super::unanswered;
 use crate::ledger::Calls;
@@ -93,12 +94,12 @@ pub(crate) fn unreached(ctx: &Context<'_>) -> Vec<Unreached> {
 /// Most requests end with an error, and as many connections as these are refused in the namespace of the one tier whose program may have made them: nothing listens at an address that only
 /// the program knows. Of a proxy the configuration says where its requests go.
 fn absent(ctx: &Context<'_>) -> Option<Unreached> {
-    let (failed, of) = answered_with_errors(ctx)?;
     let own: u64 = ctx.obs.load.as_ref().map_or(0, |load| load.errors.connect_refused);
     let is_known = |tier: &Tier| tier.pids.iter().any(|pid| ctx.obs.servers.get(pid).is_some_and(|server| server.config.last().is_some()));
     let mut programs = ctx.path.tiers.iter().filter(|tier| !is_known(tier));
     let (Some(tier), None) = (programs.next(), programs.next()) else { return None };
     let refused = refused(ctx, tier)?.saturating_sub(own);
+    let (failed, of) = answered_with_errors(ctx).or_else(|| never_answered(ctx, refused))?;
     let waiting = ctx.account().map_or(0.0, |account| account.inside(tier.id.0).value);
     let is_it = 2 * failed > of && failed >= GOOD_MIN && refused >= failed;
     is_it.then_some(Unreached { tier: tier.id.0, remote: None, how: Unreachable::Absent(refused), waiting, failed: Some((failed, of)) })
@@ -109,6 +110,23 @@ fn answered_with_errors(ctx: &Context<'_>) -> Option<(u64, u64)> {
     let statuses = Statuses::of(ctx)?;
     let cut = ctx.obs.load.as_ref().map_or(0, |load| load.errors.closed_before_answer + load.errors.reset);
     Some((statuses.errors() + cut, statuses.requests))
+}
+
+/// Connections to a watched server of which none got a response, at most as many as could not connect to what it calls, and all that came. `None` if any response left it, or if those were
+/// not counted: they are where they are in plain HTTP/1 (RFC 9112).
+fn never_answered(ctx: &Context<'_>, refused: u64) -> Option<(u64, u64)> {
+    let first = ctx.path.tiers.first().filter(|_| ctx.obs.load.is_none() && ctx.obs.request.scheme == "http")?;
+    let view = ctx.obs.netns.get(&first.netns)?;
+    let counted: Vec<&WireAnswers> = ctx.in_window(&view.answers).map(|(_, counted)| counted).collect();
+    let open_s = counted.iter().map(|counted| counted.open_us).sum::<u64>() as f64 / 1e6;
+    let is_own = |from: &std::net::SocketAddr| {
+        first.listeners.iter().any(|placed| matches!(placed.listener.address, ListenerAddress::Tcp(_, port) if port == from.port()))
+    };
+    let left = counted
+        .iter()
+        .any(|counted| counted.lost > 0 || counted.left_out > 0 || counted.servers.keys().chain(counted.kept.keys()).any(is_own));
+    let came = own_growth(ctx, first.netns, "Tcp.PassiveOpens")?;
+    (!left && open_s >= MOST * ctx.seconds()).then_some((refused.min(came), came))
 }
 
 /// True if connections to an address were tried, and no sign of one that came about was seen: none established, none that ended, no response in packets.

@@ -126,7 +126,7 @@ fn numbers_in_service_that_vary_are_no_number_of_threads() {
     };
     for threads in [4, 9, 25, 60] {
         for churn in 0..=threads / 10 {
-            let pool = |number: u64| threads - if number % 3 == 0 { churn } else { 0 };
+            let pool = |number: u64| threads - if number.is_multiple_of(3) { churn } else { 0 };
             assert!(all_taken(threads, &pool), "{threads} {churn}");
         }
         // Between a half and all of three quarters of them, without an order. Of few threads one more or less is what two counts differ by.

@@ -48,7 +48,7 @@ fn finding(ctx: &Context<'_>, found: &Unreached) -> Finding {
     let waiting = Some(waiting).filter(|_| tenths(found.waiting) > 0.0 || found.failed.is_none());
     let failed = found.failed.map(|(failed, requests)| {
         let text = args(ctx, found, "evidence-unreachable-failed").with("failed", failed).with("requests", requests);
-        Evidence::new(text, Statuses::of(ctx).map_or("", |statuses| statuses.source), Some(failed as f64))
+        Evidence::new(text, Statuses::of(ctx).map_or("packets", |statuses| statuses.source), Some(failed as f64))
     });
     let under_way = ctx.account().map_or(f64::INFINITY, |account| account.under_way());
     Finding {

@@ -216,3 +216,51 @@ fn what_a_filter_takes_explains_a_silent_server_only_where_it_takes_what_was_sen
     assert_eq!(with(5_000, 0).as_deref(), Some(FOUND), "strangers' packets");
     assert_eq!(with(0, 800).as_deref(), Some("packets-filtered"));
 }
+
+/// A watched program whose clients come on new connections, each closed without an answer: so many connections came, so many were refused in its namespace, and these responses left in all.
+fn closed_unanswered(scheme: &str, came: i64, refused: i64, responses: u64, lost: u64) -> Observation {
+    let mut obs = healthy();
+    (obs.load, obs.request.loaded) = (None, false);
+    obs.request.scheme = scheme.to_owned();
+    protocol_counters(
+        &mut obs,
+        SERVER,
+        &[("Tcp.PassiveOpens", came), ("Tcp.AttemptFails", refused), ("Tcp.OutRsts", refused)].map(|(name, count)| (name, count as u64)),
+    );
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    for at_us in (WINDOW.0..WINDOW.1).step_by(250_000) {
+        let socket = accepted((SERVER_IP, 80), 1 + at_us, 7, 5, 0);
+        let sample = chokepoint_model::observation::RequestSample {
+            share: 1.0,
+            handshake_share: 1.0,
+            sockets: if (at_us / 250_000).is_multiple_of(5) { vec![socket] } else { Vec::new() },
+            ..Default::default()
+        };
+        view.request_samples.push(at_us, Reading::Ok(sample));
+        let servers = if responses > 0 { [((ip(SERVER_IP), 80).into(), [(200, responses)].into())].into() } else { Default::default() };
+        view.answers.push(at_us + 1, Reading::Ok(WireAnswers { open_us: 249_000, servers, lost, ..WireAnswers::default() }));
+    }
+    obs
+}
+
+#[test]
+fn a_watched_program_that_answers_none_and_connects_in_vain_is_not_healthy() {
+    for came in [400, 1_000, 90_000] {
+        for refused in [came * 6 / 10, came - 1, came, 3 * came] {
+            let diagnosis = told(&closed_unanswered("http", came, refused, 0, 0));
+            assert!(
+                diagnosis.verdict == Verdict::Choked && finds(&closed_unanswered("http", came, refused, 0, 0)),
+                "{came} {refused}: {}",
+                diagnosis.summary
+            );
+        }
+        for (what, obs) in [
+            ("responses left", closed_unanswered("http", came, came, 2, 0)),
+            ("packets were not counted", closed_unanswered("http", came, came, 0, 9)),
+            ("they cannot be read", closed_unanswered("https", came, came, 0, 0)),
+            ("others connect in vain", closed_unanswered("http", came, came / 4, 0, 0)),
+        ] {
+            assert!(!finds(&obs), "{came}: {what}");
+        }
+    }
+}
