@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) use collecting::Collecting;
 pub(crate) use cost::{AnswerCost, Carried, carried};
 pub(crate) use limiting::{Limiting, are_spent, cores_are_spare, few_threads, limiting};
-pub(crate) use lowered::Lowered;
+pub(crate) use lowered::{Lowered, USUAL_NICE};
 pub(super) use own::cores_used_by;
 pub(crate) use own::{charged_share, children_cores, kernel_share, own_cores, passing_children_cores, staying_children_cores};
 pub(crate) use polling::{Polling, PollingSign, polling};

@@ -156,7 +156,10 @@ fn healthy(ctx: &Context<'_>, account: &Account, varying: &Varying, why: Message
         Some(seconds) => Message::new("verdict-healthy-watched-timed").with("ms", tenths(1e3 * seconds)),
         None => Message::new("verdict-healthy-watched"),
     };
-    told.with("under_way", tenths(under_way)).with("most", varying.most().ceil()).with("why", why).with("reserve", reserve(ctx))
+    told.with("under_way", tenths(under_way))
+        .with("most", varying.most().max(under_way).ceil())
+        .with("why", why)
+        .with("reserve", reserve(ctx))
 }
 
 /// How much more the server could do, as far as that is known of its cores.

@@ -353,6 +353,11 @@ impl Account {
         self.whole.iter().filter(waits).map(|stood| stood.mean).sum()
     }
 
+    /// Mean number of requests that stand at a tier without being worked on: for a worker, or for what it waits for.
+    pub(crate) fn standing(&self, tier: usize) -> f64 {
+        self.at_places(tier, |place| matches!(place, Place::AcceptQueue | Place::Unread | Place::Waiting))
+    }
+
     /// Mean number of requests that wait for a core or are on one at these tiers, if whatever is not accepted or not read waits for that too.
     pub(crate) fn before_cores(&self, is_full: impl Fn(usize) -> bool) -> f64 {
         let waits = |place: Place| matches!(place, Place::AcceptQueue | Place::Unread | Place::Cpu | Place::Ready);

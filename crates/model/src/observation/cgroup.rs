@@ -184,6 +184,11 @@ impl IoKind {
     /// All.
     pub const ALL: [Self; 4] = [Self::ReadBytes, Self::WrittenBytes, Self::Reads, Self::Writes];
 
+    /// True for bytes, false for operations.
+    pub fn is_bytes(self) -> bool {
+        matches!(self, Self::ReadBytes | Self::WrittenBytes)
+    }
+
     /// Its word in sentences.
     pub fn word(self) -> &'static str {
         match self {
@@ -202,6 +207,11 @@ impl IoKind {
             Self::Reads => "blkio.throttle.read_iops_device",
             Self::Writes => "blkio.throttle.write_iops_device",
         }
+    }
+
+    /// The file of version 1 with what was done.
+    pub fn counters_v1(self) -> &'static str {
+        if self.is_bytes() { "blkio.throttle.io_service_bytes" } else { "blkio.throttle.io_serviced" }
     }
 
     /// The key of version 2 in `io.max`, and that in `io.stat` (Documentation/admin-guide/cgroup-v2.rst, "IO Interface Files").

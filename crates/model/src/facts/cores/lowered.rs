@@ -5,6 +5,9 @@ use crate::facts::Context;
 use crate::facts::path::Tier;
 use crate::observation::{BusyProcess, CgroupCpu, CgroupId};
 
+/// The nice value of whoever nobody gave another one (sched(7)). Behind a program that was given more than that, a server's priority is not lowered: the program's is raised.
+pub(crate) const USUAL_NICE: i32 = 0;
+
 /// What keeps a server behind the program that takes most of its cores.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Lowered<'a> {
@@ -50,10 +53,10 @@ fn process<'a>(server: &BusyProcess, taker: &BusyProcess) -> Option<Lowered<'a>>
     }
     if server.session != taker.session {
         let (own, other) = (server.session_nice?, taker.session_nice?);
-        return (own > other).then_some(Lowered::Session(server.pid, own, other));
+        return (own > other.max(USUAL_NICE)).then_some(Lowered::Session(server.pid, own, other));
     }
     if server.is_idle_class && !taker.is_idle_class {
         return Some(Lowered::Idle(server.pid));
     }
-    (server.nice > taker.nice).then_some(Lowered::Nice(server.pid, server.nice, taker.nice))
+    (server.nice > taker.nice.max(USUAL_NICE)).then_some(Lowered::Nice(server.pid, server.nice, taker.nice))
 }

@@ -47,7 +47,7 @@ remedy-give-cores-back-session = Priority of its whole session (for kernel.sched
 
 remedy-raise-priority-text = Give { $tier } the usual priority: { $kind ->
     [kubernetes] raise requests.cpu of its pod, from which Kubernetes makes the share.
-   *[other] --verbose shows the command, which lasts until the next start.
+   *[other] the command in the report with --verbose does it until the next start.
 } If the low priority is meant, end or pause the other program, or run it later or on another host.
 remedy-raise-priority-risk = Programs beside it get less CPU time: somebody may have chosen the low priority for their sake.
 

@@ -20,9 +20,6 @@ const BYTES_MAX: usize = 64 << 10;
 const CGROUPS_MAX: usize = 256;
 /// The value of a key in `io.max` without a limit.
 const UNLIMITED: &str = "max";
-/// Bytes and operations of version 1 since the cgroup was created.
-const BYTES_V1: &str = "blkio.throttle.io_service_bytes";
-const OPERATIONS_V1: &str = "blkio.throttle.io_serviced";
 
 /// Once a second for the host: for each cgroup with a process of the path that limits what is done with a disk, item "v1:/path" or "v2:/path" with the facts `dir` and, of version 1, the limits by
 /// kind (`read-bytes`, `written-bytes`, `reads`, `writes`), `bytes` and `operations`; of version 2 `max` (`io.max`) and `stat` (`io.stat`). One without a limit is read at both ends only, and is no
@@ -80,8 +77,8 @@ fn facts_of(root: &Root, version: CgroupVersion, dir: &str) -> Option<Vec<u8>> {
             for kind in IoKind::ALL {
                 facts::add(&mut text, kind.word(), &file(kind.file_v1())?);
             }
-            facts::add(&mut text, "bytes", &file(BYTES_V1)?);
-            facts::add(&mut text, "operations", &file(OPERATIONS_V1)?);
+            facts::add(&mut text, "bytes", &file(IoKind::ReadBytes.counters_v1())?);
+            facts::add(&mut text, "operations", &file(IoKind::Reads.counters_v1())?);
         }
         CgroupVersion::V2 => {
             facts::add(&mut text, "max", &file("io.max")?);

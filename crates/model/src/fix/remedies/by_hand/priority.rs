@@ -1,7 +1,7 @@
 //! Advice where other programs take the cores of a server: the usual priority for a server that has less, and less for the others.
 
 use crate::facts::Context;
-use crate::facts::cores::{Lowered, Taken, taken};
+use crate::facts::cores::{Lowered, Taken, USUAL_NICE, taken};
 use crate::fix::change::{Activation, Change, quoted};
 use crate::fix::remedies::definition::{Advice, AdviceDef};
 use crate::fix::remedy::Step;
@@ -30,8 +30,8 @@ pub(in crate::fix::remedies) const RAISE_PRIORITY: AdviceDef = AdviceDef {
         let (kind, now, undo): (_, Vec<Step>, Vec<Step>) = match Lowered::of(ctx, &taken, tier)? {
             Lowered::Group(id, now, share) => shared(id, now, share),
             Lowered::Idle(_) => ("other", of_each(&|pid| class(pid, "--other", 0)), of_each(&|pid| class(pid, "--idle", 0))),
-            Lowered::Nice(_, own, other) => ("other", of_each(&|pid| nice(pid, other)), of_each(&|pid| nice(pid, own))),
-            Lowered::Session(pid, own, other) => ("other", vec![session_nice(pid, other)], vec![session_nice(pid, own)]),
+            Lowered::Nice(_, own, other) => ("other", of_each(&|pid| nice(pid, other.max(USUAL_NICE))), of_each(&|pid| nice(pid, own))),
+            Lowered::Session(pid, own, other) => ("other", vec![session_nice(pid, other.max(USUAL_NICE))], vec![session_nice(pid, own)]),
         };
         let text = Message::new("remedy-raise-priority-text").with("tier", tier.name.as_str()).with("kind", kind);
         Some(Advice { runtime: now, undo, ..Advice::words(text, "remedy-raise-priority-risk", Lift::Cost) })

@@ -13,7 +13,7 @@ use crate::judge::station::{StationDef, StationReading};
 use crate::ledger::tenths;
 use crate::observation::{CgroupVersion, IoKind};
 use crate::output::message::Message;
-use crate::output::report::{Confidence, LedgerPlaceKind as Place, StationKind, StationState};
+use crate::output::report::{Confidence, StationKind, StationState};
 
 pub(super) const STATION: StationDef = StationDef {
     remedies: &["allow-more-of-the-disk"],
@@ -46,8 +46,8 @@ enum Harm {
 }
 
 fn harm(ctx: &Context<'_>, tier: &Tier, limit: &DiskLimit<'_>) -> Option<Harm> {
-    let standing = standing(ctx, tier);
-    let under_way = ctx.account().map_or(0.0, |account| account.under_way());
+    let account = ctx.account()?;
+    let (standing, under_way) = (account.standing(tier.id.0), account.under_way());
     if limit.share() < REACHED_SHARE || !Cost::of_time((standing / under_way.max(f64::MIN_POSITIVE)).min(1.0)).hurts() {
         return None;
     }
@@ -59,19 +59,13 @@ fn harm(ctx: &Context<'_>, tier: &Tier, limit: &DiskLimit<'_>) -> Option<Harm> {
     }
 }
 
-/// Mean number of requests that stand at the tier without being worked on.
-fn standing(ctx: &Context<'_>, tier: &Tier) -> f64 {
-    let waits = |place: Place| matches!(place, Place::AcceptQueue | Place::Unread | Place::Waiting);
-    ctx.account().map_or(0.0, |account| account.at_places(tier.id.0, waits))
-}
-
 fn read(ctx: &Context<'_>) -> Vec<StationReading> {
     ctx.path.tiers.iter().filter_map(|tier| Some(reading(ctx, tier, &DiskLimit::of(ctx, tier)?))).collect()
 }
 
 fn reading(ctx: &Context<'_>, tier: &Tier, limit: &DiskLimit<'_>) -> StationReading {
     let at = Location { cgroup: Some(limit.group.dir.clone()), ..Location::in_netns(tier.netns) };
-    let mut station = STATION.reading(tier, at, unit(limit.kind));
+    let mut station = STATION.reading(tier, at, if limit.kind.is_bytes() { "bytes/s" } else { "operations/s" });
     station.limit = Some(limit.limit as f64);
     station.used = Some(limit.rate);
     station.utilization = Some(limit.share());
@@ -84,16 +78,9 @@ fn reading(ctx: &Context<'_>, tier: &Tier, limit: &DiskLimit<'_>) -> StationRead
     station.in_state(state.0, args(tier, limit, state.1))
 }
 
-fn unit(kind: IoKind) -> &'static str {
-    match kind {
-        IoKind::ReadBytes | IoKind::WrittenBytes => "bytes/s",
-        IoKind::Reads | IoKind::Writes => "operations/s",
-    }
-}
-
 /// "read 1.05 MB/s".
 pub(crate) fn amount(kind: IoKind, number: f64) -> Message {
-    let number = if unit(kind) == "bytes/s" { number / MEGABYTE } else { number };
+    let number = if kind.is_bytes() { number / MEGABYTE } else { number };
     Message::new("disk-limit-amount").with("kind", kind.word()).with("number", number)
 }
 
@@ -115,15 +102,12 @@ fn judge(ctx: &Context<'_>, read: &[StationReading]) -> Vec<Finding> {
 
 fn finding(ctx: &Context<'_>, reading: &StationReading, (tier, limit): (&Tier, &DiskLimit<'_>), harm: Harm) -> Finding {
     let (file, counters) = match limit.id.version {
-        CgroupVersion::V1 => (limit.kind.file_v1(), "blkio.throttle.io_serviced"),
+        CgroupVersion::V1 => (limit.kind.file_v1(), limit.kind.counters_v1()),
         CgroupVersion::V2 => ("io.max", "io.stat"),
     };
-    let counters =
-        if limit.id.version == CgroupVersion::V1 && unit(limit.kind) == "bytes/s" { "blkio.throttle.io_service_bytes" } else { counters };
     let source = format!("{}/{file}, {counters}", limit.group.dir);
     let mut proofs = vec![Evidence::new(args(tier, limit, "evidence-disk-limit"), source, Some(limit.rate))];
-    let standing = standing(ctx, tier);
-    let under_way = ctx.account().map_or(0.0, |account| account.under_way());
+    let (standing, under_way) = ctx.account().map_or((0.0, 0.0), |account| (account.standing(tier.id.0), account.under_way()));
     let text = Message::new("evidence-disk-limit-standing").with("tier", tier.name.as_str()).with("standing", tenths(standing));
     proofs.push(Evidence::new(text.with("under_way", tenths(under_way)), "sock_diag", Some(tenths(standing))));
     if let Some(awaited) = Awaited::of(ctx, tier, standing).filter(Awaited::is_disk) {

@@ -13,7 +13,7 @@ use crate::judge::location::Location;
 use crate::judge::station::{StationDef, StationReading};
 use crate::ledger::tenths;
 use crate::output::message::Message;
-use crate::output::report::{Confidence, LedgerPlaceKind as Place, StationKind, StationState};
+use crate::output::report::{Confidence, StationKind, StationState};
 
 pub(super) const STATION: StationDef = StationDef {
     remedies: &["allow-more-tasks"],
@@ -80,8 +80,7 @@ fn costs(ctx: &Context<'_>, tier: &Tier, refused: u64) -> Cost {
 /// Share of the requests under way that stand at the tier without being worked on.
 fn standing(ctx: &Context<'_>, tier: &Tier) -> f64 {
     let Some(account) = ctx.account() else { return 0.0 };
-    let waits = |place: Place| matches!(place, Place::AcceptQueue | Place::Unread | Place::Waiting);
-    (account.at_places(tier.id.0, waits) / account.under_way().max(f64::MIN_POSITIVE)).min(1.0)
+    (account.standing(tier.id.0) / account.under_way().max(f64::MIN_POSITIVE)).min(1.0)
 }
 
 /// True if something could not be started, or where that is not counted the limit was always reached, and clients suffer.

@@ -164,7 +164,7 @@ proptest! {
 proptest! {
     /// A priority that somebody lowered is told with the way back where both meet at it, and only there.
     #[test]
-    fn a_server_whose_priority_is_lowered_is_told_to_have_it_raised(nice in 0_i32..=6, server_nice in 0_i32..=6, share in prop::option::of(2_u64..2048), within in any::<bool>()) {
+    fn a_server_whose_priority_is_lowered_is_told_to_have_it_raised(nice in -6_i32..=6, server_nice in -2_i32..=6, share in prop::option::of(2_u64..2048), within in any::<bool>()) {
         let (server, hog) = (BusyProcess { nice: server_nice, ..program(42, 0.2) }, BusyProcess { nice, ..program(77, 0.8) });
         let hog = BusyProcess { cgroup: Some(if within { "/web/batch" } else { "/batch" }.into()), ..in_session(hog, None, 0) };
         let mut obs = STARVED.observed(&[in_session(server, None, 0), hog]);
@@ -175,14 +175,14 @@ proptest! {
         let found = told(&obs);
         prop_assert_eq!(causes(&found), ["cores-taken-by-others"], "{}", found.summary);
         let remedy = &found.findings[0].remedies[0];
-        let (by_group, by_nice) = (!within && share.is_some_and(|share| share < 1024), server_nice > nice);
+        let (by_group, by_nice) = (!within && share.is_some_and(|share| share < 1024), server_nice > nice.max(0));
         prop_assert_eq!(remedy.id.as_str() == "raise-priority", by_group || by_nice, "{}", remedy.id);
         let has = |steps: &[chokepoint_model::report::Step], what: String| steps.iter().any(|step| format!("{step:?}").contains(&what));
         let done = |now: String, undo: String| has(&remedy.runtime, now) && has(&remedy.undo, undo);
         if by_group {
             prop_assert!(done("echo 1024 > ".into(), format!("echo {} > ", share.unwrap())), "{:?}", remedy);
         } else if by_nice {
-            prop_assert!(done(format!("renice -n {nice} "), format!("renice -n {server_nice} ")), "{:?}", remedy);
+            prop_assert!(done(format!("renice -n {} ", nice.max(0)), format!("renice -n {server_nice} ")), "{:?}", remedy);
         }
     }
 }
