@@ -36,35 +36,30 @@ impl CgroupVersion {
 }
 
 impl CgroupId {
-    /// The cgroup that limits the CPU of a process, from its paths by controller (`/proc/PID/cgroup`). If version 1 has the controller `cpu`, version 2 cannot
-    /// have it: each controller is in one hierarchy only.
+    /// The cgroup that limits the CPU of a process, from its paths by controller (`/proc/PID/cgroup`).
     pub fn of_cpu(paths: &BTreeMap<String, String>) -> Option<Self> {
-        let (version, path) = match (paths.get("cpu"), paths.get("")) {
-            (Some(path), _) => (CgroupVersion::V1, path),
-            (None, Some(path)) => (CgroupVersion::V2, path),
-            (None, None) => return None,
-        };
-        path.starts_with('/').then(|| Self { version, path: path.clone() })
+        Self::of_controller(paths, "cpu")
     }
 
-    /// The cgroup that limits how many processes and threads there are beside a process, from its paths by controller. As for [`CgroupId::of_cpu`].
+    /// The cgroup that limits how many processes and threads there are beside a process, from its paths by controller.
     pub fn of_tasks(paths: &BTreeMap<String, String>) -> Option<Self> {
-        let (version, path) = match (paths.get("pids"), paths.get("")) {
-            (Some(path), _) => (CgroupVersion::V1, path),
-            (None, Some(path)) => (CgroupVersion::V2, path),
-            (None, None) => return None,
-        };
-        path.starts_with('/').then(|| Self { version, path: path.clone() })
+        Self::of_controller(paths, "pids")
     }
 
     /// The cgroups that limit what a process does with disks, from its paths by controller: version 1's own, whose limits do not include those below it, and version 2's with all above it.
     pub fn of_io(paths: &BTreeMap<String, String>) -> Vec<Self> {
-        let of = |version, path: &String| path.starts_with('/').then(|| Self { version, path: path.clone() });
-        match (paths.get("blkio"), paths.get("")) {
-            (Some(path), _) => of(CgroupVersion::V1, path).into_iter().collect(),
-            (None, Some(path)) => of(CgroupVersion::V2, path).map_or_else(Vec::new, |own| own.levels()),
-            (None, None) => Vec::new(),
-        }
+        let own = Self::of_controller(paths, "blkio");
+        own.map_or_else(Vec::new, |own| if own.version == CgroupVersion::V1 { vec![own] } else { own.levels() })
+    }
+
+    /// The cgroup to which a controller of version 1 applies, or else that of version 2. If version 1 has the controller, version 2 cannot have it: each is in one hierarchy only.
+    fn of_controller(paths: &BTreeMap<String, String>, controller: &str) -> Option<Self> {
+        let (version, path) = match (paths.get(controller), paths.get("")) {
+            (Some(path), _) => (CgroupVersion::V1, path),
+            (None, Some(path)) => (CgroupVersion::V2, path),
+            (None, None) => return None,
+        };
+        path.starts_with('/').then(|| Self { version, path: path.clone() })
     }
 
     /// The cgroups with which a process can be frozen, from its paths by controller: version 1's, which has a controller for it, and version 2's, which needs none. The root cannot be frozen.
