@@ -25,7 +25,7 @@ pub(super) const DRAWN_MAX_US: u64 = 20_000;
 /// Sources that are read when the bucket can pay, unless they are cheap: their cost grows with connections, descriptors, processes or interfaces. All others
 /// keep to their cadence. CPU times of cores, processes and cgroups are compared, so they must be read at the same times. Counters are cheap. The queues of
 /// listeners and the count of conntrack entries fill up within a moment. Samples of requests have their own part of the inflow.
-const AFFORDED: [&str; 9] = [CONNECTIONS, FILES, WAITS, "busy_processes", "tcp_info", "time_wait", "process_fd_count", "links", "qdiscs"];
+const AFFORDED: [&str; 9] = [CONNECTIONS, FILES, WAITS, "busy_processes", "tcp_info", "time_wait", OPEN_FILES, "links", "qdiscs"];
 
 /// A reading is cheap if it costs no more than `1 / CHEAP_PART` of the inflow of a second: about 1 ms (a quarter of that if it is read four times a
 /// second). So with few connections everything is read in time, however many namespaces there are: a missing millisecond must not hide who waits for whom. If
@@ -39,7 +39,9 @@ pub(super) const FILES: &str = "process_files";
 
 /// The source that tells for which of these connections a process waits. It is read right after them.
 const WAITS: &str = "process_syscall";
-/// It may take one part in so many of what samples of requests may in the first seconds: it says why they wait, and is read a quarter as often.
+/// The number of open descriptors. What ends at a limit between two reads is shown by nothing else but a log, which others write into.
+const OPEN_FILES: &str = "process_fd_count";
+/// Each of these two may take one part in so many of what samples of requests may in the first seconds: it says why they wait, and is read a quarter as often.
 const WAITS_PART: u64 = 4;
 
 /// Statuses of responses on the wire.
@@ -209,10 +211,10 @@ impl Slot {
         }
     }
 
-    /// True for samples and for what processes wait for in the first seconds, which do not wait for the budget.
+    /// True in the first seconds for samples, for what processes wait for and for the descriptors that they hold, which do not wait for the budget.
     fn is_early(&self, now_us: u64) -> bool {
-        let is_account = self.is_sampled() || self.source.name == WAITS;
-        is_account && self.pace != Pace::Recorder && self.early_until_us.is_none_or(|until_us| now_us < until_us)
+        let is_proof = self.is_sampled() || [WAITS, OPEN_FILES].contains(&self.source.name);
+        is_proof && self.pace != Pace::Recorder && self.early_until_us.is_none_or(|until_us| now_us < until_us)
     }
 
     fn sample_period_us_max(&self) -> u64 {

@@ -249,6 +249,12 @@ fn a_load_gets_its_samples_whatever_the_budget_owes() {
         let readings = observe(seconds, &[(Scope::Netns(1), PATH)], busy);
         assert!(readings.count("requests") as u64 >= 3 * seconds, "{seconds}: {:?}", readings.times("requests"));
     }
+    // And the descriptors of its processes: whether a limit on them was reached is seen while it is, or not at all.
+    for (cost_us, least) in [(100, 12), (1_000, 12), (5_000, 3)] {
+        let readings = observe(4, &[(Scope::Netns(1), PATH)], |scope, name| if name == OPEN_FILES { cost_us } else { busy(scope, name) });
+        assert!(readings.count(OPEN_FILES) >= least, "{cost_us}: {:?}", readings.times(OPEN_FILES));
+        assert!(readings.gap_s(OPEN_FILES) < 1.5, "{cost_us}: {:?}", readings.times(OPEN_FILES));
+    }
 }
 
 #[test]
