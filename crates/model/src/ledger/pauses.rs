@@ -7,6 +7,7 @@ use crate::facts::pool::MOST;
 use crate::observation::{RequestSample, RequestSocket, RequestTimes};
 
 use super::connections::tier_of;
+use super::rhythm::tick_ms;
 
 /// Fewest answers that are usual in such a time: chance then leaves one in twenty thousand without one (Poisson).
 const ANSWERS_MIN: f64 = 10.0;
@@ -35,6 +36,8 @@ struct Interval {
     standing: usize,
     /// Requests that were read, or not, and stood unanswered at both ends.
     unanswered: usize,
+    /// Between the first of these that came and the last, microseconds.
+    apart_us: u64,
 }
 
 impl Pauses {
@@ -52,8 +55,10 @@ impl Pauses {
         let most = intervals.iter().map(|interval| interval.unanswered).max().unwrap_or(0) as f64;
         // Each of those that stand had so many answers in the time. Long requests have few, which come together once they were asked for together.
         let is_quick = |interval: &Interval| usual * interval.us as f64 > ANSWERS_MIN * most;
+        // Those that came one after another, with as much time in between as answers take, were not asked for together.
+        let came_apart = |interval: &Interval| usual * interval.apart_us as f64 >= ANSWERS_MIN;
         // A few that were read and stand are long ones, while nobody asks for others.
-        let stand = |interval: &Interval| interval.unanswered as f64 > MOST * most && is_quick(interval);
+        let stand = |interval: &Interval| interval.unanswered as f64 > MOST * most && (is_quick(interval) || came_apart(interval));
         let is_still = |interval: &Interval| interval.answered == 0 && (interval.stayed > 0 || stand(interval));
         let spells = intervals.split(|interval| !is_still(interval)).filter_map(|spell| {
             let us = spell.iter().map(|interval| interval.us).sum::<u64>();
@@ -80,18 +85,27 @@ impl Interval {
             grew(|times| times.data_segs_out).min(grew(|times| times.data_segs_in).max(1))
         };
         let is_unread = |socket: &RequestSocket| socket.receive_queue > 0;
+        let us = to_us.saturating_sub(*from_us);
+        let tick_ms = tick_ms(to.values().filter_map(|socket| socket.times));
+        // Nothing came since, to the tick of the clock at both ends.
+        let is_as_old = |later: &RequestSocket| later.times.is_none_or(|times| 1_000 * (times.last_data_recv_ms + 2 * tick_ms) >= us);
         let stands = |cookie: &u64, socket: &RequestSocket| {
-            let is_same = |later: &&&RequestSocket| segments(later) == segments(socket);
+            let is_same = |later: &&&RequestSocket| segments(later) == segments(socket) && is_as_old(later);
             is_asked(socket) && to.get(cookie).filter(is_same).is_some_and(|later| is_asked(later))
         };
         let ended = from.keys().filter(|cookie| !to.contains_key(cookie)).count() as u64;
+        let standing: Vec<&RequestSocket> =
+            from.iter().filter(|(cookie, socket)| stands(cookie, socket)).map(|(_, socket)| *socket).collect();
+        let ages_ms = || standing.iter().filter_map(|socket| Some(socket.times?.last_data_recv_ms));
+        let apart_ms = ages_ms().max().zip(ages_ms().min()).map_or(0, |(oldest, youngest)| oldest - youngest);
         let stayed = from.iter().filter(|(cookie, socket)| is_unread(socket) && to.get(cookie).is_some_and(|later| is_unread(later)));
         Self {
-            us: to_us.saturating_sub(*from_us),
+            us,
             answered: to.iter().map(|(cookie, socket)| answers(cookie, socket)).sum::<u64>() + ended,
             stayed: stayed.count(),
             standing: to.values().filter(|socket| is_unread(socket)).count(),
-            unanswered: from.iter().filter(|(cookie, socket)| stands(cookie, socket)).count(),
+            unanswered: standing.len(),
+            apart_us: apart_ms * 1_000,
         }
     }
 }

@@ -461,7 +461,7 @@ fn a_server_that_pauses_again_and_again_is_not_healthy() {
 #[test]
 fn requests_that_are_held_up_together_and_let_go_at_once_are_never_called_healthy() {
     let mut random = Random(52);
-    let (mut wrong, mut untold) = (Vec::new(), 0);
+    let (mut wrong, mut told) = (Vec::new(), 0);
     for case in 0..40 {
         let server = Server { places: 400, each_ms: random.between(1.0, 8.0), scattered: case % 2 == 0 };
         let rate_rps = random.between(100.0, 1_000.0);
@@ -472,9 +472,9 @@ fn requests_that_are_held_up_together_and_let_go_at_once_are_never_called_health
         let diagnosis = watched_for(watch, server, clients, case);
         match diagnosis.verdict {
             Verdict::Healthy => wrong.push((server, clients, watch, diagnosis.summary)),
-            _ => untold += usize::from(diagnosis.summary.contains("were gone within")),
+            _ => told += usize::from(["were gone within", "answered nothing"].iter().any(|words| diagnosis.summary.contains(words))),
         }
     }
     assert!(wrong.is_empty(), "{} of 40: {wrong:#?}", wrong.len());
-    assert!(untold >= 20, "{untold} of 40");
+    assert!(told >= 20, "{told} of 40");
 }

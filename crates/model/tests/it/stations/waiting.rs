@@ -75,6 +75,12 @@ fn at_random(count: u16, most_ms: u64) -> Vec<RequestSocket> {
     (0..count).map(|n| client(n, mixed(n.into()) % most_ms / 4 * 4 + 4, true)).collect()
 }
 
+/// Clients of which each is answered after this time, asks again at once, and began at random, as a sample of this number shows them.
+fn in_turn(count: u16, each_ms: u64, sample: u64) -> Vec<RequestSocket> {
+    let since_ms = |n: u16| mixed(n.into()) % each_ms + sample * STEP_US / 1_000;
+    (0..count).map(|n| later(client(n, since_ms(n) % each_ms / 4 * 4 + 4, true), since_ms(n) / each_ms)).collect()
+}
+
 /// The same connection after this many more requests of one segment.
 fn later(mut socket: RequestSocket, requests: u64) -> RequestSocket {
     let times = socket.times.as_mut().unwrap();
@@ -311,7 +317,7 @@ fn connections_that_are_all_in_use_show_the_limit() {
     let with = |connections: u16, in_use: u16, grows: u64| {
         watched(&move |n| {
             let calls = (0..connections).map(|number| made(number, number < in_use, 100 + n * grows));
-            at_random(100, 1_000).into_iter().map(|socket| later(socket, n / 5)).chain(calls).collect()
+            in_turn(100, 1_000, n).into_iter().chain(calls).collect()
         })
     };
     let full = with(4, 4, 12);
