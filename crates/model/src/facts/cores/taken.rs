@@ -223,6 +223,17 @@ pub(super) fn most_of_others(ctx: &Context<'_>, group: &CoreGroup<'_>, cores: f6
     (Vec::new(), false)
 }
 
+/// Mean number of these cores used by programs that have only what the servers leave, a lower bound: servers that want those cores have them.
+pub(crate) fn left(ctx: &Context<'_>, group: &CoreGroup<'_>) -> f64 {
+    let cores = |used: &[Used<'_>]| used.iter().map(|(cores, _)| cores).sum::<f64>();
+    let used = of_others(ctx, group);
+    let all = cores(&used);
+    let takers = without_yielding(used, &busy_servers(ctx, group), group.count());
+    // Ticks of a program are those of all its cores; what others used here is known better.
+    let others = CoreUsers::of(ctx, group).map_or(0.0, |users| users.others().max(0.0));
+    (all - cores(&takers)).min(others)
+}
+
 /// The last reading of each busy process of the servers on these cores.
 fn busy_servers<'a>(ctx: &Context<'a>, group: &CoreGroup<'_>) -> Vec<&'a BusyProcess> {
     let mut last: BTreeMap<u32, &BusyProcess> = BTreeMap::new();

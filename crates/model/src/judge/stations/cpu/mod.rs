@@ -89,9 +89,12 @@ fn reading(ctx: &Context<'_>, group: &CoreGroup<'_>) -> StationReading {
         (StationState::Ok, args("state-cpu-ok"))
     };
     // Cores that others keep busy are not used by these servers: with their own share, the ceiling gives the rate of today. The threads' share is their own.
-    if let Some(others) = others_share(ctx, group).filter(|others| !is_of_threads && *others > TENANTS_SHARE_MAX) {
+    if let Some(others) = others_share(ctx, group).filter(|others| *others > TENANTS_SHARE_MAX) {
         let own = (busy - others * limit).max(0.0);
-        (station.used, station.utilization) = (Some(own), Some(own / limit.max(1.0)));
+        station.used = Some(own);
+        if !is_of_threads {
+            station.utilization = Some(own / limit.max(1.0));
+        }
     }
     station.in_state(state, why)
 }

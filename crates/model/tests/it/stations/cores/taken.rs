@@ -90,7 +90,12 @@ fn the_program_that_keeps_a_server_off_its_core_is_named() {
 
 /// The same thread may run on core 0 as well, which another program fills for this share.
 fn on_two(core: Core, share: f64) -> Observation {
-    let mut obs = core.observed(&[program(77, core.others), BusyProcess { core: Some(0), ..program(78, share) }]);
+    beside_on_two(core, share, &[program(77, core.others), BusyProcess { core: Some(0), ..program(78, share) }])
+}
+
+/// The same with these programs.
+fn beside_on_two(core: Core, share: f64, programs: &[BusyProcess]) -> Observation {
+    let mut obs = core.observed(programs);
     let process = obs.processes.get_mut(&42).unwrap();
     let identity = process.identity.last().unwrap().clone();
     process.identity = Default::default();
@@ -118,6 +123,17 @@ proptest! {
             let told = "idle on average, and other programs held";
             prop_assert!(found.findings[0].evidence.iter().any(|evidence| evidence.text.contains(told)));
         }
+    }
+}
+
+proptest! {
+    /// A program that has only what the servers leave takes no core from a thread that can use one: more threads would have the other.
+    #[test]
+    fn one_thread_that_fills_a_core_is_the_limit_beside_programs_that_yield(share in 0.2_f64..1.0, nice in 12_i32..=19, is_idle in any::<bool>()) {
+        let core = Core { ran: 0.99, delayed: 0.0, others: 0.0, stolen: 0.0 };
+        let hog = BusyProcess { nice, is_idle_class: is_idle, core: Some(0), ..program(78, share) };
+        let found = told(&beside_on_two(core, share, &[in_session(program(42, 0.99), Some(3), 0), in_session(hog, Some(3), 0)]));
+        prop_assert_eq!(causes(&found).first().copied(), Some("single-core-saturated"), "{} {}", share, &found.summary);
     }
 }
 
