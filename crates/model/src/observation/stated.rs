@@ -119,3 +119,11 @@ pub struct StatedLimit {
     /// Position of the directive.
     pub origin: Origin,
 }
+
+impl StatedLimit {
+    /// How much of it every client may have.
+    #[must_use]
+    pub fn allowed(&self) -> u64 {
+        self.value.saturating_sub(self.kept)
+    }
+}

@@ -119,7 +119,7 @@ impl<'a> Used<'a> {
         let looks: Vec<BTreeSet<u64>> = listed.chain(sampled).collect();
         let all = looks.len().max(1) as f64;
         let used = looks.iter().map(|look| look.len() as f64).sum::<f64>() / all;
-        let allowed = limit.value.saturating_sub(limit.kept) as f64;
+        let allowed = limit.allowed() as f64;
         let full = looks.iter().filter(|look| look.len() as f64 >= REACHED_SHARE * allowed).count();
         // Whoever is refused is closed by the server, whose end waits for a while; where connections come and go, some of those that come are.
         let is_its = |group: &TimeWaitAccepted| listeners.iter().any(|listener| listener.covers(group.local));

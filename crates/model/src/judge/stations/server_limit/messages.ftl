@@ -10,9 +10,9 @@ state-server-limit-ok = { $setting }{ $is_named ->
     [no] {""}
    *[yes] {" "}of { $owner }
 } ({ $place }) allows { $limit } { $counted }; { $used } were in use on average.
-state-server-limit-harmless = All { $limit } { $counted } that { $setting } ({ $place }) allows were in use, but hardly any request waited for it, or the cores have no time for more.
+state-server-limit-harmless = All { $allowed } { $counted } that { $setting } ({ $place }) allows were in use, but hardly any request waited for it, or the cores have no time for more.
 state-server-limit-slow = All { $limit } { $counted } that { $setting } of { $owner } ({ $place }) allows were in use, because the server at { $address } is slow by itself.
-state-server-limit-reached = All { $limit } { $counted } that { $setting }{ $is_named ->
+state-server-limit-reached = All { $allowed } { $counted } that { $setting }{ $is_named ->
     [no] {""}
    *[yes] {" "}of { $owner }
 } ({ $place }) allows were in use, and { $waiting } more waited.
@@ -35,11 +35,14 @@ finding-server-limit-reached-title-rate = { $tier } accepts { $limit } connectio
    *[yes] {" "}of { $owner }
 }), and { $waiting } more wait
 finding-server-limit-reached-explanation-rate = The configuration of { $tier } allows { $limit } new connections of clients a second ({ $setting }, { $place }). { $tier } leaves those beyond in the accept queue, while it has little to do. Connections that are kept for further requests are not held back. Somebody set the limit on purpose, perhaps against floods.
-finding-server-limit-reached-title-refused = { $tier } has all its { $limit } connections taken ({ $setting }), and refuses more
+finding-server-limit-reached-title-refused = { $tier } has { $has_kept ->
+    [yes] all { $allowed } connections taken that it gives to ordinary users ({ $setting } { $limit }, less { $kept })
+   *[no] all its { $limit } connections taken ({ $setting })
+}, and refuses more
 finding-server-limit-reached-explanation-refused = The configuration of { $tier } allows { $limit } connections at a time ({ $setting }, { $place }){ $has_kept ->
-    [yes] , of which { $kept } are kept for its administrators
-   *[no] { "" }
-}. They are all taken, by whichever clients. { $tier } refuses each further one at once, and the requests that need it fail. Connections that are kept without a query count as well.
+    [yes] , of which it keeps { $kept } for administrators and gives { $allowed } to all others. These { $allowed } are taken
+   *[no] . They are all taken
+}, by whichever clients. { $tier } refuses each further one at once, and the requests that need it fail. Connections that are kept without a query count as well.
 
 evidence-server-limit-errors = { $count } of { $requests } requests were answered with a server error.
 evidence-server-limit-stated = The configuration allows { $limit } { $counted } ({ $setting }).

@@ -78,6 +78,7 @@ pub(crate) fn args(ctx: &Context<'_>, id: &'static str, tier: &Tier, used: &Used
         .with("counted", Message::new(counted(limit.of)))
         .with("limit", limit.value)
         .with("kept", limit.kept)
+        .with("allowed", limit.allowed())
         .with("has_kept", yes_or_no(limit.kept > 0))
         .with("is_refused", yes_or_no(limit.is_refused))
         .with("setting", limit.setting.as_str())
@@ -117,8 +118,10 @@ fn yes_or_no(is_so: bool) -> &'static str {
 
 fn reading(ctx: &Context<'_>, tier: &Tier, used: &Used<'_>) -> StationReading {
     let mut station = STATION.reading(tier, at(tier, used), unit(used.limit.of));
-    let limit = used.limit.value as f64;
-    (station.limit, station.used, station.utilization) = (Some(limit), Some(used.used), Some((used.used / limit.max(1.0)).min(1.0)));
+    let limit = used.limit.allowed() as f64;
+    // What is refused was accepted for a moment.
+    let taken = if used.limit.is_refused { used.used.min(limit) } else { used.used };
+    (station.limit, station.used, station.utilization) = (Some(limit), Some(taken), Some((used.used / limit.max(1.0)).min(1.0)));
     station.waiting = Some(used.waiting.value).filter(|_| used.is_reached);
     let (state, id) = match used {
         used if used.holds(ctx) => (StationState::Saturated, "state-server-limit-reached"),

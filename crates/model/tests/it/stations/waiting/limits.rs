@@ -246,7 +246,11 @@ proptest! {
         let expected = is_full && hurts && new > 0;
         prop_assert_eq!(found.is_some(), expected, "{} of {} ({}), {} new, {} fail: {}", open, value, kept, new, failed, &diagnosis.summary);
         if let Some(found) = found {
-            prop_assert_eq!(&found.title, &format!("postgres has all its {value} connections taken (max_connections), and refuses more"));
+            let taken = match kept {
+                0 => format!("all its {value} connections taken (max_connections)"),
+                _ => format!("all {} connections taken that it gives to ordinary users (max_connections {value}, less {kept})", value - kept),
+            };
+            prop_assert_eq!(&found.title, &format!("postgres has {taken}, and refuses more"));
             prop_assert!(found.remedies[0].text.contains("share fewer"), "{}", found.remedies[0].text);
             prop_assert_eq!(causes(&diagnosis), ["server-limit-reached"]);
         }
