@@ -18,6 +18,6 @@ pub use effective::{Global, Haproxy};
 pub use error::{LoadError, Syntax, SyntaxError};
 pub use file::{Entry, File, parse};
 pub use hide::hide;
-pub use proxy::{Bind, Proxy, ProxyKind, Server, Use};
+pub use proxy::{Bind, Proxy, ProxyKind, Refusal, Server, Use};
 pub use tree::Tree;
 pub use words::Word;

@@ -45,7 +45,7 @@ pub use server::{
 pub use socket::{
     Listener, ListenerAddress, Socket, SocketAddress, TcpState, TimeWaitAccepted, TimeWaitDialled, TimeWaits, UnixPeer, Wait,
 };
-pub use stated::{LimitOf, LimitScope, StatedConfig, StatedLimit, StatedListen, StatedPass};
+pub use stated::{LimitOf, LimitScope, StatedConfig, StatedLimit, StatedListen, StatedPass, StatedRefusal};
 pub use tcp_sample::TcpSample;
 pub use warmth::{AfterRest, Warmth};
 pub use wire::{WireAnswers, WireCount, WireEdge, WireSign, WireView};

@@ -3,7 +3,9 @@
 use super::effective::GLOBAL;
 use super::error::LoadError;
 use super::file::{Entry, File};
-use super::proxy::{BIND_OPTIONS, ProxyKind, QUIET_FILTERS, SCRIPT, SERVER_FLAGS, SERVER_OPTIONS, SETTINGS, runs_script};
+use super::proxy::{
+    BIND_OPTIONS, ProxyKind, QUIET_FILTERS, REFUSAL_OPTIONS, SCRIPT, SERVER_FLAGS, SERVER_OPTIONS, SETTINGS, refuses, runs_script,
+};
 use super::tree::{Tree, from, is_section};
 use crate::dump;
 use crate::hidden::{HIDDEN, Hidden, ends_only};
@@ -116,6 +118,10 @@ fn kept(entry: &Entry, section: Section) -> Vec<bool> {
             }
             "filter" if section == Section::Proxy => keep(&mut (0..2).filter(|at| *at == 0 || QUIET_FILTERS.contains(&entry.word(*at)))),
             _ if runs_script(entry) && section == Section::Proxy => keep(&mut (0..1)),
+            _ if refuses(entry).is_some() && section == Section::Proxy => {
+                keep(&mut (0..2));
+                keep(&mut options(entry, 2, (REFUSAL_OPTIONS, &[])).into_iter());
+            }
             _ => keep(&mut setting(entry).into_iter()),
         },
     }

@@ -28,6 +28,10 @@ pub(super) const SERVER_FLAGS: &[&str] = &["backup", "disabled"];
 pub(super) const QUIET_FILTERS: &[&str] = &["bwlim-in", "bwlim-out", "cache", "compression", "trace"];
 /// With what the name of a script of Lua begins.
 pub(super) const SCRIPT: &str = "lua.";
+/// Actions of `http-request` that refuse a request, and the status of those that state none (manual, sections 4.4 and 4.2 of older ones).
+const REFUSALS: &[(&str, u16)] = &[("deny", 403), ("tarpit", 500), ("return", 200)];
+/// The options that state their status.
+pub(super) const REFUSAL_OPTIONS: &[&str] = &["deny_status", "status"];
 /// Most servers that one `server-template` makes.
 const TEMPLATE_MAX: u64 = 65_536;
 
@@ -140,6 +144,32 @@ pub struct Use {
     pub place: SourceLine,
 }
 
+/// One rule by which HAProxy answers requests itself. Its conditions are not evaluated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// "http-request deny", "http-request tarpit" or "http-request return".
+    pub rule: String,
+    /// The status of its answers, 200 to 599. `None` if HAProxy's environment decides.
+    pub status: Option<u16>,
+    /// The line.
+    pub place: SourceLine,
+}
+
+impl Refusal {
+    fn of(entry: &Entry, place: &SourceLine) -> Option<Self> {
+        let (action, usual) = refuses(entry)?;
+        let stated = entry.words.iter().position(|word| REFUSAL_OPTIONS.contains(&word.text.as_str()));
+        let number = |at: usize| entry.words.get(at + 1).filter(|word| !word.computed)?.text.parse().ok();
+        let status = stated.map_or(Some(usual), number).filter(|status| (200..600).contains(status));
+        Some(Self { rule: format!("http-request {action}"), status, place: place.clone() })
+    }
+}
+
+/// The action of a rule that refuses requests, and the status that it has if none is stated.
+pub(super) fn refuses(entry: &Entry) -> Option<(&'static str, u16)> {
+    REFUSALS.iter().find(|(action, _)| entry.word(0) == "http-request" && entry.word(1) == *action).copied()
+}
+
 /// One `server`, or all of a `server-template`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
@@ -196,6 +226,8 @@ pub struct Proxy {
     pub uses: Vec<Use>,
     /// Its servers.
     pub servers: Vec<Server>,
+    /// The rules by which it answers requests itself.
+    pub refusals: Vec<Refusal>,
     /// True if it may call servers that are in no backend that it uses: those of a filter or of Lua.
     pub calls_others: bool,
     preset: Preset,
@@ -203,7 +235,17 @@ pub struct Proxy {
 
 impl Proxy {
     pub(super) fn new(name: String, kind: ProxyKind, place: SourceLine, preset: Preset) -> Self {
-        Self { name, kind, place, binds: Vec::new(), uses: Vec::new(), servers: Vec::new(), calls_others: false, preset }
+        Self {
+            name,
+            kind,
+            place,
+            binds: Vec::new(),
+            uses: Vec::new(),
+            servers: Vec::new(),
+            refusals: Vec::new(),
+            calls_others: false,
+            preset,
+        }
     }
 
     /// True if it accepts connections.
@@ -285,6 +327,7 @@ impl Proxy {
             // Both can call a backend or an address of their own choice.
             "filter" => self.calls_others |= !QUIET_FILTERS.contains(&entry.word(1)),
             _ if runs_script(entry) => self.calls_others = true,
+            _ if refuses(entry).is_some() => self.refusals.extend(Refusal::of(entry, place)),
             _ => self.preset.take(entry, place),
         }
     }

@@ -38,6 +38,10 @@ backend api
 listen mysql
     bind *:3306
     server db 10.0.0.5:3306 maxconn 20 disabled
+    http-request deny deny_status 429 content-type text/plain string "key S3cret" if { sc_http_req_rate(0) gt 30 }
+    http-request tarpit if { hdr(x-key) S3cret }
+    http-request deny status "$MANY"
+    http-request set-header x-key S3cret
 userlist staff
     user alice insecure-password S3cret
 "#;
@@ -126,6 +130,13 @@ fn the_values_in_force_have_their_lines() {
     assert_eq!(behind(www), ["app", "api"]);
     assert_eq!(behind(other), ["app", "api", "mysql"], "each request names its backend");
     assert_eq!(behind(mysql), ["mysql"]);
+    let refusals = mysql.refusals.iter().map(|refusal| (refusal.rule.as_str(), refusal.status));
+    let (deny, tarpit) = ("http-request deny", "http-request tarpit");
+    assert_eq!(
+        refusals.collect::<Vec<_>>(),
+        [(deny, Some(429)), (tarpit, Some(500)), (deny, None)],
+        "the environment decides on one status"
+    );
 }
 
 #[test]
@@ -160,7 +171,8 @@ fn a_recording_keeps_what_is_read_and_nothing_else() {
             let servers: Vec<_> =
                 proxy.servers.iter().map(|server| (server.maxconn(), server.minconn(), server.address.clone(), server.count)).collect();
             let binds: Vec<_> = proxy.binds.iter().map(|bind| (bind.addresses.clone(), bind.maxconn())).collect();
-            (proxy.name.clone(), proxy.maxconn(), proxy.queue_timeout_ms(), proxy.sessions_per_s(), servers, binds, proxy.backends())
+            let limits = (proxy.maxconn(), proxy.queue_timeout_ms(), proxy.sessions_per_s());
+            (proxy.name.clone(), limits, servers, binds, proxy.backends(), proxy.refusals.clone())
         });
         (read.global.maxconn(), read.global.threads(), proxies.collect::<Vec<_>>())
     };

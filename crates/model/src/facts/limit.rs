@@ -8,14 +8,14 @@ pub(crate) use pace::Pace;
 
 use super::suffered::answers_with;
 use super::suffered::others::own_growth;
-use super::traffic::Statuses;
 use super::traffic::errors::makes_itself;
 use super::traffic::on_wire::Answered;
+use super::traffic::{Statuses, TOO_MANY};
 use super::{Context, Logged};
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
 use crate::observation::load::{LoadResult, Loop};
-use crate::observation::{AccessLog, ListenerAddress, LogEvent, NginxLimit};
+use crate::observation::{AccessLog, ListenerAddress, LogEvent, NginxLimit, StatedRefusal};
 use crate::output::message::Message;
 use crate::output::report::Ceiling;
 
@@ -281,4 +281,10 @@ pub(crate) fn told(id: &'static str, tier: &Tier, config: &NginxLimit) -> Messag
 /// The limit that limits a tier's traffic, if one does.
 pub(crate) fn holding<'a>(ctx: &Context<'a>, tier: &Tier) -> Option<&'a NginxLimit> {
     narrowest(ctx, tier).filter(|limit| limit.effect.is_some()).map(|limit| limit.config)
+}
+
+/// The rule of a tier's configuration that answers requests "429 Too Many Requests".
+pub(crate) fn refusing<'a>(ctx: &Context<'a>, tier: &Tier) -> Option<&'a StatedRefusal> {
+    let stated = tier.pids.iter().find_map(|pid| ctx.obs.servers.get(pid)?.stated())?;
+    stated.refusals.iter().find(|rule| rule.status == TOO_MANY && rule.is_asked != Some(false))
 }

@@ -21,6 +21,8 @@ pub struct StatedConfig {
     pub leads_to: Option<Vec<ListenerAddress>>,
     /// Its limits.
     pub limits: Vec<StatedLimit>,
+    /// The rules by which it refuses requests.
+    pub refusals: Vec<StatedRefusal>,
 }
 
 impl StatedConfig {
@@ -60,6 +62,19 @@ pub struct StatedPass {
     /// True if it gets requests only while the others do not answer.
     pub is_backup: bool,
     /// Position of the server's directive.
+    pub origin: Origin,
+}
+
+/// A rule by which a server answers some requests itself. Which ones is not evaluated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StatedRefusal {
+    /// The rule, as the manual spells it: "http-request deny".
+    pub rule: String,
+    /// The status of its answers.
+    pub status: u16,
+    /// False if the requests asked for do not come under it. `None` if that does not follow from the configuration.
+    pub is_asked: Option<bool>,
+    /// Position of the directive.
     pub origin: Origin,
 }
 

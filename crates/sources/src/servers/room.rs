@@ -2,7 +2,7 @@
 
 use chokepoint_model::observation::{
     ListenerAddress, NginxConfig, NginxDebugLog, NginxLimit, NginxPass, Observation, Origin, PhpFpmConfig, ServerConfig, StatedConfig,
-    StatedLimit, StatedListen, StatedPass,
+    StatedLimit, StatedListen, StatedPass, StatedRefusal,
 };
 
 /// Bytes that all of them may use.
@@ -98,11 +98,16 @@ pub(super) fn stated_limit_bytes(limit: &StatedLimit) -> usize {
     entry_bytes(&limit.origin) + texts + limit.at.iter().map(address_bytes).sum::<usize>()
 }
 
+pub(super) fn stated_refusal_bytes(refusal: &StatedRefusal) -> usize {
+    entry_bytes(&refusal.origin) + refusal.rule.len()
+}
+
 fn stated_bytes(stated: &StatedConfig) -> usize {
     let listens = stated.listens.iter().map(stated_listen_bytes).sum::<usize>();
     let passes = stated.passes.iter().map(stated_pass_bytes).sum::<usize>();
     let ways = stated.leads_to.iter().flatten().map(address_bytes).sum::<usize>();
-    listens + passes + ways + stated.limits.iter().map(stated_limit_bytes).sum::<usize>()
+    let refusals = stated.refusals.iter().map(stated_refusal_bytes).sum::<usize>();
+    listens + passes + ways + refusals + stated.limits.iter().map(stated_limit_bytes).sum::<usize>()
 }
 
 fn fpm_bytes(fpm: &PhpFpmConfig) -> usize {

@@ -6,6 +6,7 @@
 mod disk;
 mod pace;
 mod tasks;
+mod too_many;
 
 use chokepoint_model::change::{Change, ServerSetting};
 use chokepoint_model::load::{Loop, Percentiles};
@@ -502,24 +503,6 @@ fn a_pace_that_responses_take_as_long_as_is_a_cause() {
     silent(&with(&pace, 1_000_000, 5_000), "they take longer for something else");
     silent(&with(&NginxLimit { bytes_at_once: 1_000_000, ..pace.clone() }, 1_000_000, 1_050), "all of it comes before the pace");
     silent(&with(&NginxLimit { applies: Some(false), ..pace.clone() }, 1_000_000, 1_050), "another location's");
-}
-
-#[test]
-fn a_server_whose_configuration_is_not_known_says_by_its_status_that_it_limits() {
-    let with = |status: u16, refused: u64| {
-        let mut obs = nginx(10, 1_024, false, Vec::new());
-        obs.servers.clear();
-        let load = obs.load.as_mut().unwrap();
-        (load.requests, load.good, load.status) = (10_000, 10_000 - refused, [(200, 10_000 - refused), (status, refused)].into());
-        told(&obs)
-    };
-    let limited = with(429, 7_000);
-    assert_eq!(causes(&limited), [LIMITED]);
-    assert!(limited.findings[0].title.contains("7,000 of 10,000"), "{}", limited.findings[0].title);
-    assert!(limited.findings[0].remedies.iter().any(|remedy| remedy.id == "ask-limit-owner"));
-    assert_eq!(causes(&with(429, 9)), [""; 0], "too few to be harm");
-    let other = with(503, 7_000);
-    assert_eq!((causes(&other), other.summary.contains("most with status 503")), (vec![], true), "{}", other.summary);
 }
 
 #[test]

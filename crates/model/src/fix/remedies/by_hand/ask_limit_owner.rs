@@ -1,7 +1,7 @@
 //! Advice `ask-limit-owner`: shows the lines of a limit that somebody set on purpose, so that its owner can decide.
 
 use crate::facts::Context;
-use crate::facts::limit::{holding, told};
+use crate::facts::limit::{holding, refusing, told};
 use crate::fix::change::Activation;
 use crate::fix::remedies::definition::{Advice, AdviceDef};
 use crate::fix::remedy::{Signal, Step};
@@ -17,9 +17,13 @@ pub(in crate::fix::remedies) const ADVICE: AdviceDef =
 fn advise(ctx: &Context<'_>, placed: &StationReading) -> Option<Advice> {
     let tier = ctx.only_tier(&placed.owner)?;
     let Some(limit) = holding(ctx, tier) else {
-        // Where the limit stands is not known.
+        let text = match refusing(ctx, tier) {
+            Some(rule) => Message::new("remedy-ask-limit-owner-text-rule").with("place", rule.origin.to_string()),
+            // Where the limit stands is not known.
+            None => Message::new("remedy-ask-limit-owner-text-unknown").with("tier", tier.name.as_str()),
+        };
         return Some(Advice {
-            text: Message::new("remedy-ask-limit-owner-text-unknown").with("tier", tier.name.as_str()),
+            text,
             risk: Message::new("remedy-ask-limit-owner-risk"),
             runtime: Vec::new(),
             persistent: Vec::new(),

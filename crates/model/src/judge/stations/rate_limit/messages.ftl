@@ -14,9 +14,12 @@ state-rate-limit-too-many = { $count } of { $requests } requests were answered w
 finding-rate-limited-by-config-title-pace = { $tier } sends each response at { $pace } kB/s at most, by configuration
 finding-rate-limited-by-config-explanation-pace = The configuration of { $tier } lets each response leave at { $pace } kB/s ({ $directive }, { $place }). The server waits meanwhile, and its clients with it. The limit was set on purpose, but it is what these responses take their time for. It counts for each response: more connections get more at once.
 finding-rate-limited-by-config-title-too-many = { $tier } refuses { $count } of { $requests } requests as too many (status 429)
-finding-rate-limited-by-config-explanation-too-many = Who answers "429 Too Many Requests" counts the requests of each client and refuses those above a rate or a number that somebody chose. { $behind ->
-    [yes] That is { $tier } or a server behind it; their configurations, as far as they were read, have no such limit.
-   *[no] The configuration of { $tier }, as far as it was read, has no such limit.
+finding-rate-limited-by-config-explanation-too-many = Who answers "429 Too Many Requests" counts the requests of each client and refuses those above a rate or a number that somebody chose. { $has_rule ->
+    [yes] The configuration of { $tier } has a rule that answers so ({ $rule }, { $place }); the condition behind it says what is counted.
+   *[no] { $behind ->
+        [yes] That is { $tier } or a server behind it; their configurations, as far as they were read, have no such limit.
+       *[no] The configuration of { $tier }, as far as it was read, has no such limit.
+    }
 } A load generator, or a proxy in front, has one address, so it counts as one client.
 
 finding-rate-limited-by-config-title = { $tier } limits requests by configuration to { $rate } per second (zone { $zone })
@@ -40,4 +43,5 @@ evidence-rate-limit-pace-connections = { $count ->
 } got { $each } kB/s each, for as long as they were watched; { $share } % of all bytes left there.
 evidence-rate-limit-pace-configured = The configuration allows each response { $pace } kB/s.
 evidence-rate-limit-too-many = { $count } of { $requests } requests were answered with status 429.
+evidence-rate-limit-rule = A rule of the configuration answers with status 429 ({ $rule }).
 evidence-rate-limit-waits = { $goodput } requests per second were answered as expected, and half of them took { $count } ms or longer.

@@ -1,9 +1,9 @@
 //! Station `rate-limit`: the requests per second, or connections, that the configuration itself allows for this request (nginx's limit_req and limit_conn).
-//! Somebody set it on purpose; what it costs this traffic is reported all the same. Of a server whose configuration is not known the status 429 tells it.
+//! Somebody set it on purpose; what it costs this traffic is reported all the same. Of a server whose limits are not known the status 429 tells it, and a rule that answers so.
 
 use crate::facts::Context;
 use crate::facts::harm::Cost;
-use crate::facts::limit::{Limit, LimitEffect, Pace, narrowest, told};
+use crate::facts::limit::{Limit, LimitEffect, Pace, narrowest, refusing, told};
 use crate::facts::path::Tier;
 use crate::facts::suffered::answers_with;
 use crate::facts::traffic::{Statuses, TOO_MANY};
@@ -12,6 +12,7 @@ use crate::judge::id::FindingId;
 use crate::judge::id::StationId;
 use crate::judge::location::Location;
 use crate::judge::station::{StationDef, StationReading};
+use crate::observation::StatedRefusal;
 use crate::output::message::Message;
 use crate::output::report::{Confidence, StationKind, StationState};
 
@@ -31,7 +32,9 @@ fn read(ctx: &Context<'_>) -> Vec<StationReading> {
 
 /// Requests that were answered "429 Too Many Requests" (RFC 6585, section 4): whoever answers so counts its clients' requests and refuses those above a number that somebody
 /// chose.
-struct TooMany {
+struct TooMany<'a> {
+    /// The rule that answers so, of this server or of one behind it.
+    rule: Option<(&'a Tier, &'a StatedRefusal)>,
     refused: u64,
     requests: u64,
     /// Time in which they were counted.
@@ -39,9 +42,9 @@ struct TooMany {
     source: &'static str,
 }
 
-impl TooMany {
+impl<'a> TooMany<'a> {
     /// At the first tier, which gives all answers, if they do harm; at the one behind it if the configuration of the first is known and has no such limit.
-    fn of<'a>(ctx: &Context<'a>) -> Option<(&'a Tier, Self)> {
+    fn of(ctx: &Context<'a>) -> Option<(&'a Tier, Self)> {
         let first = ctx.path.tiers.first()?;
         let tier = match (ctx.nginx_of(first), &first.upstreams[..]) {
             (None, _) => first,
@@ -51,12 +54,18 @@ impl TooMany {
         let answers = Statuses::of(ctx)?;
         let refused = answers.by_status.get(&TOO_MANY).copied()?;
         let is_harm = Cost::of_requests(refused, answers.requests).hurts();
-        is_harm.then_some((tier, Self { refused, requests: answers.requests, seconds: answers.seconds, source: answers.source }))
+        let rule = ctx.path.tiers.iter().find_map(|tier| Some((tier, refusing(ctx, tier)?)));
+        let (requests, seconds, source) = (answers.requests, answers.seconds, answers.source);
+        is_harm.then_some((rule.map_or(tier, |(its, _)| its), Self { rule, refused, requests, seconds, source }))
     }
 
     fn told(&self, tier: &Tier, id: &'static str) -> Message {
         let told = Message::new(id).with("tier", tier.name.as_str()).with("count", self.refused).with("requests", self.requests);
-        told.with("behind", if tier.upstreams.is_empty() { "no" } else { "yes" })
+        let told = told.with("behind", if tier.upstreams.is_empty() { "no" } else { "yes" });
+        let rule = |of: fn(&StatedRefusal) -> String| self.rule.map_or_else(String::new, |(_, rule)| of(rule));
+        told.with("has_rule", if self.rule.is_some() { "yes" } else { "no" })
+            .with("rule", rule(|rule| rule.rule.clone()))
+            .with("place", rule(|rule| rule.origin.to_string()))
     }
 
     fn reading(&self, tier: &Tier) -> StationReading {
@@ -71,7 +80,13 @@ impl TooMany {
             // Which server of the path counts is not known.
             confidence: if tier.upstreams.is_empty() { Confidence::High } else { Confidence::Medium },
             title: self.told(tier, "finding-rate-limited-by-config-title-too-many"),
-            evidence: vec![Evidence::new(self.told(tier, "evidence-rate-limit-too-many"), self.source, Some(self.refused as f64))],
+            evidence: std::iter::once(Evidence::new(
+                self.told(tier, "evidence-rate-limit-too-many"),
+                self.source,
+                Some(self.refused as f64),
+            ))
+            .chain(self.rule.map(|(_, rule)| Evidence::new(self.told(tier, "evidence-rate-limit-rule"), rule.origin.to_string(), None)))
+            .collect(),
             explanation: vec![self.told(tier, "finding-rate-limited-by-config-explanation-too-many")],
             ..STATION.finding(FindingId::LIMITED_BY_CONFIG, tier, Location::in_netns(tier.netns))
         }

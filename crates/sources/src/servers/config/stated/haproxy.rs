@@ -5,11 +5,11 @@ use std::net::IpAddr;
 use chokepoint_config::haproxy::{Address, Bind, Haproxy, Proxy, Server};
 use chokepoint_config::{Setting as Read, SourceLine};
 use chokepoint_model::observation::{
-    LimitOf, LimitScope, ListenerAddress, Origin, Request, StatedConfig, StatedLimit, StatedListen, StatedPass,
+    LimitOf, LimitScope, ListenerAddress, Origin, Request, StatedConfig, StatedLimit, StatedListen, StatedPass, StatedRefusal,
 };
 
 use super::super::super::origin::{origin, setting};
-use super::super::super::room::{ConfigRoom, stated_limit_bytes, stated_listen_bytes, stated_pass_bytes};
+use super::super::super::room::{ConfigRoom, stated_limit_bytes, stated_listen_bytes, stated_pass_bytes, stated_refusal_bytes};
 use super::limit;
 
 /// Status of a request that waited for a server for too long (src/stream.c, sess_update_st_con_tcp and its like).
@@ -42,12 +42,16 @@ pub(in crate::servers::config) fn config(
     for front in read.proxies.iter().filter(|proxy| proxy.is_front()) {
         let is_asked = fronts.as_ref().map(|fronts| fronts.iter().any(|asked| std::ptr::eq(*asked, front)));
         stated.limits.extend(of_front(front, is_asked));
+        stated.refusals.extend(refusals(front, is_asked));
         for listen in front.binds.iter().flat_map(|bind| listens(front, bind)) {
             room.take(stated_listen_bytes(&listen))?;
             stated.listens.push(listen);
         }
     }
     for back in &read.proxies {
+        if !back.is_front() {
+            stated.refusals.extend(refusals(back, is_asked(back)));
+        }
         for server in back.servers.iter().filter(|server| !server.is_disabled()) {
             let address = address(&server.address);
             let pass = StatedPass {
@@ -63,6 +67,7 @@ pub(in crate::servers::config) fn config(
         }
     }
     stated.limits.iter().try_for_each(|limit| room.take(stated_limit_bytes(limit)))?;
+    stated.refusals.iter().try_for_each(|refusal| room.take(stated_refusal_bytes(refusal)))?;
     Ok(stated)
 }
 
@@ -167,6 +172,11 @@ fn of_front(front: &Proxy, is_asked: Option<bool>) -> Vec<StatedLimit> {
     limits
 }
 
+fn refusals(proxy: &Proxy, is_asked: Option<bool>) -> impl Iterator<Item = StatedRefusal> + '_ {
+    let stated = proxy.refusals.iter().filter_map(|refusal| Some((refusal, refusal.status?)));
+    stated.map(move |(refusal, status)| StatedRefusal { rule: refusal.rule.clone(), status, is_asked, origin: at(&refusal.place) })
+}
+
 fn of_upstream(back: &Proxy, server: &Server, is_asked: Option<bool>) -> Option<StatedLimit> {
     let found = server.maxconn().filter(|_| server.count == 1)?;
     // It may stand in a line for several servers.
@@ -237,5 +247,12 @@ mod tests {
         );
         assert_eq!(read.limits[2].gives_up_ms.as_ref().map(|time| time.value), Some(5_000));
         assert_eq!((read.listens.len(), read.passes.len()), (2, 2));
+        let refusing = SHOP
+            .replace("frontend other\n", "frontend other\n http-request deny deny_status 429 if x\n")
+            .replace("\nbackend app\n", "\nbackend app\n http-request tarpit\n");
+        let told = |refusal: &StatedRefusal| (refusal.rule.clone(), refusal.status, refusal.origin.line, refusal.is_asked);
+        let (deny, tarpit) = ("http-request deny".to_owned(), "http-request tarpit".to_owned());
+        let refusals = stated(&refusing, "10.0.0.2", 80).refusals;
+        assert_eq!(refusals.iter().map(told).collect::<Vec<_>>(), [(deny, 429, 11, Some(false)), (tarpit, 500, 15, Some(true))]);
     }
 }
