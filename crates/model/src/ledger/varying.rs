@@ -119,6 +119,8 @@ impl Levels {
 /// What the samples of the first tier show of its requests.
 pub(crate) struct Varying {
     moments: Vec<Moment>,
+    /// Those at which a request that came with the load's first ones has had its answer, usually. Before, each is as old as the load, and as many are there as came.
+    settled: Vec<Moment>,
     /// Those that read all connections: the number in a random share of them varies by chance.
     whole: Vec<Moment>,
     /// The same with their times, microseconds.
@@ -151,7 +153,16 @@ impl Varying {
         }
         let timed: Vec<(u64, Moment)> = all.iter().filter(|(at_us, _)| !partial.contains(at_us)).copied().collect();
         let whole = timed.iter().map(|(_, moment)| *moment).collect();
-        Self { moments: all.into_iter().map(|(_, moment)| moment).collect(), whole, timed, tick_ms: account.counted.tick_ms, is_part }
+        let begins_us = ctx.window_us.0 + ctx.obs.load.as_ref().map_or(0, |load| load.latency_us.p50);
+        let settled = all.iter().filter(|(at_us, _)| *at_us >= begins_us).map(|(_, moment)| *moment).collect();
+        Self {
+            moments: all.into_iter().map(|(_, moment)| moment).collect(),
+            settled,
+            whole,
+            timed,
+            tick_ms: account.counted.tick_ms,
+            is_part,
+        }
     }
 
     /// True if requests came only for a part of the window: that nobody asks for seconds says nothing of how the server keeps up with those who do. All statements are of that
@@ -320,7 +331,7 @@ impl Varying {
     /// The same, if there were still as many in the last part: no pause that was over before the watching was.
     pub(crate) fn growing_to_the_end(&self) -> Option<Levels> {
         let levels = self.growing()?;
-        let last = parts(&self.moments, PARTS_MAX.min(self.moments.len() / PART_SAMPLES_MIN))?.pop()?;
+        let last = parts(&self.settled, PARTS_MAX.min(self.settled.len() / PART_SAMPLES_MIN))?.pop()?;
         Levels { few: levels.few, many: last }.are_apart().then_some(levels)
     }
 
@@ -329,13 +340,13 @@ impl Varying {
     pub(crate) fn growing(&self) -> Option<Levels> {
         // A queue that was long before grows by a small part, but from each part of the window to the next. No pause does that, however few samples a part has.
         let rises = |two: &[Level]| two[1].under_way > two[0].under_way && two[1].age_ms >= two[0].age_ms;
-        let rising = parts(&self.moments, PARTS_MAX.min(self.moments.len())).filter(|parts| parts.len() >= RISING_PARTS_MIN);
+        let rising = parts(&self.settled, PARTS_MAX.min(self.settled.len())).filter(|parts| parts.len() >= RISING_PARTS_MIN);
         let rising = rising.filter(|parts| parts.windows(2).all(rises)).and_then(|parts| Levels::of(&parts));
         let surely = |levels: &Levels| levels.differ_by_more_than_chance() && levels.grow(self.tick_ms);
         if let Some(levels) = rising.filter(surely) {
             return Some(levels);
         }
-        let mut sorted = parts(&self.moments, PARTS_MAX.min(self.moments.len() / PART_SAMPLES_MIN))?;
+        let mut sorted = parts(&self.settled, PARTS_MAX.min(self.settled.len() / PART_SAMPLES_MIN))?;
         sorted.sort_by(|a, b| a.under_way.total_cmp(&b.under_way));
         let levels = Levels::of(&sorted)?;
         // A single part with more may be a long pause.

@@ -39,8 +39,8 @@ impl TakingTurns {
             return None;
         }
         let (alone_us, rate_rps) = (alone_us(ctx, tier)?, account.rate_rps()?);
-        // A full pool holds about as many in each sample.
-        let inside = account.inside(tier.id.0).value;
+        // A full pool holds about as many in each sample. Who gave up leaves a request behind that holds no worker.
+        let inside = account.inside(tier.id.0).value.min(pool.busy_mean());
         let of_one = |us: f64| rate_rps * us / 1e6;
         // All of an answer's time may pass in this tier, and with the wake-ups that a single request does not need.
         let explained = of_one(alone_us + WAKES_US * ctx.path.tiers.len() as f64);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use chokepoint_model::message::Message;
-use chokepoint_model::report::Diagnosis;
+use chokepoint_model::report::{Diagnosis, Mode};
 
 use super::{Again, COLUMNS_USUAL, NOT_CONFIRMED, label, no_label, padded};
 use crate::report::text::page::{TextPage, columns_of};
@@ -28,9 +28,9 @@ pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis, again: Optio
     // What kept this run from a change keeps the same command from it.
     let is_kept = diagnosis.not_applied.iter().any(|one| one.why != NOT_CONFIRMED);
     // A fix is proven under load.
-    let (flags, word) = match diagnosis.load {
-        Some(_) => ("--fix", "brief-command-fix"),
-        None => ("--load --fix", "brief-command-fix-load"),
+    let (flags, word) = match diagnosis.mode {
+        Mode::Load => ("--fix", "brief-command-fix"),
+        Mode::Passive => ("--load --fix", "brief-command-fix-load"),
     };
     if is_kept {
         rows.push(("chokepoint undo --list".to_owned(), "brief-next-list"));
