@@ -28,7 +28,7 @@ pub(super) const SERVER_FLAGS: &[&str] = &["backup", "disabled"];
 pub(super) const QUIET_FILTERS: &[&str] = &["bwlim-in", "bwlim-out", "cache", "compression", "trace"];
 /// With what the name of a script of Lua begins.
 pub(super) const SCRIPT: &str = "lua.";
-/// Actions of `http-request` that refuse a request, and the status of those that state none (manual, sections 4.4 and 4.2 of older ones).
+/// Actions of `http-request` that answer a request themselves, and the status of those that state none (manual, "http-request deny", "tarpit" and "return").
 const REFUSALS: &[(&str, u16)] = &[("deny", 403), ("tarpit", 500), ("return", 200)];
 /// The options that state their status.
 pub(super) const REFUSAL_OPTIONS: &[&str] = &["deny_status", "status"];

@@ -20,7 +20,7 @@ pub(crate) use lowered::{Lowered, USUAL_NICE};
 pub(super) use own::cores_used_by;
 pub(crate) use own::{charged_share, children_cores, kernel_share, own_cores, passing_children_cores, staying_children_cores};
 pub(crate) use polling::{Polling, PollingSign, polling};
-pub(crate) use taken::{Taken, Taker, left, may_be_its_children, taken};
+pub(crate) use taken::{Taken, Taker, left_over, may_be_its_children, taken};
 pub(crate) use threads::Threads;
 pub(crate) use turns::Turns;
 

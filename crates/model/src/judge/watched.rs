@@ -44,8 +44,8 @@ pub(crate) fn judged(ctx: &Context<'_>) -> Result<Message, Untold> {
 fn judged_by(ctx: &Context<'_>, is_spent_well: bool) -> Result<Message, Untold> {
     let Some(account) = ctx.account() else { return Err(Untold::suspect(Message::new("verdict-unknown-unsampled"))) };
     let varying = account.varying(ctx);
-    // However short beside the time that was watched, most of what the clients wait may pass in them.
-    if let Some(pauses) = Pauses::of(ctx).filter(|pauses| Cost::of_time(pauses.share).hurts() || varying.are_bursts()) {
+    let pauses = Pauses::of(ctx);
+    if let Some(pauses) = pauses.filter(|pauses| Cost::of_time(pauses.share).hurts()) {
         return Err(Untold::suspect(paused(ctx, &pauses)));
     }
     if let Some(levels) = varying.growing() {
@@ -57,6 +57,10 @@ fn judged_by(ctx: &Context<'_>, is_spent_well: bool) -> Result<Message, Untold> 
     }
     if let Some(why) = held_together(ctx, account) {
         return Err(Untold::suspect(why));
+    }
+    // However short beside the time that was watched, most of what the clients wait may pass in them.
+    if let Some(pauses) = pauses.filter(|_| varying.are_bursts()) {
+        return Err(Untold::suspect(paused(ctx, &pauses)));
     }
     let against_usual = ctx.obs.request.usual_ms.zip(account.response_s()).map(|(usual_ms, seconds)| (usual_ms, 1e3 * seconds));
     if let Some((usual_ms, ms)) = against_usual.filter(|(usual_ms, ms)| *ms > usual_ms * (1.0 + LATENCY_NOISE_SHARE)) {

@@ -153,7 +153,7 @@ impl Varying {
         }
         let timed: Vec<(u64, Moment)> = all.iter().filter(|(at_us, _)| !partial.contains(at_us)).copied().collect();
         let whole = timed.iter().map(|(_, moment)| *moment).collect();
-        let begins_us = ctx.window_us.0 + ctx.obs.load.as_ref().map_or(0, |load| load.latency_us.p50);
+        let begins_us = ctx.window_us.0.saturating_add(ctx.obs.load.as_ref().map_or(0, |load| load.latency_us.p50));
         let settled = all.iter().filter(|(at_us, _)| *at_us >= begins_us).map(|(_, moment)| *moment).collect();
         Self {
             moments: all.into_iter().map(|(_, moment)| moment).collect(),

@@ -3,7 +3,7 @@
 use super::polling::{self, Polling, polling};
 use super::{
     CROWDED_UTILIZATION, CoreGroup, NEAR_UTILIZATION, QUICK_TIMES, SATURATED_UTILIZATION, TENANTS_SHARE_MAX, TENANTS_SHARE_MOST, Threads,
-    Turns, busy, cores_used_by, delayed, interrupts, is_shared, left, others_share, own_cores, ticks_between, ticks_per_s, waiting,
+    Turns, busy, cores_used_by, delayed, interrupts, is_shared, left_over, others_share, own_cores, ticks_between, ticks_per_s, waiting,
 };
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
@@ -51,7 +51,8 @@ pub(crate) fn left_to_others(ctx: &Context<'_>, group: &CoreGroup<'_>) -> Option
 /// ready. Servers with threads for every core, which wait for one, want what such programs get while the kernel moves threads.
 fn is_left_by_few(ctx: &Context<'_>, group: &CoreGroup<'_>) -> bool {
     let full = SATURATED_UTILIZATION * group.count();
-    busy(ctx, &group.cores).is_some_and(|busy| busy >= full && busy - left(ctx, group) < full) && saturated_threads(ctx, group).is_some()
+    busy(ctx, &group.cores).is_some_and(|busy| busy >= full && busy - left_over(ctx, group) < full)
+        && saturated_threads(ctx, group).is_some()
 }
 
 /// Requests of these servers that wait inside them for something else than a core, if most do: mean number. `None` too if those that are worked on spend half of that time

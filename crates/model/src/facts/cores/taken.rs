@@ -224,7 +224,7 @@ pub(super) fn most_of_others(ctx: &Context<'_>, group: &CoreGroup<'_>, cores: f6
 }
 
 /// Mean number of these cores used by programs that have only what the servers leave, a lower bound: servers that want those cores have them.
-pub(crate) fn left(ctx: &Context<'_>, group: &CoreGroup<'_>) -> f64 {
+pub(crate) fn left_over(ctx: &Context<'_>, group: &CoreGroup<'_>) -> f64 {
     let cores = |used: &[Used<'_>]| used.iter().map(|(cores, _)| cores).sum::<f64>();
     let used = of_others(ctx, group);
     let all = cores(&used);

@@ -1,7 +1,7 @@
 //! Fewer serving threads than cores, at their limit while cores that they may use are idle: a cause where requests wait for them.
 
 use crate::facts::Context;
-use crate::facts::cores::{Limiting, SATURATED_UTILIZATION, Turns, group_of, left, limiting, own_cores, taken};
+use crate::facts::cores::{Limiting, SATURATED_UTILIZATION, Turns, group_of, left_over, limiting, own_cores, taken};
 use crate::facts::harm::{Cost, NOISE_SHARE};
 use crate::facts::path::Tier;
 use crate::facts::profile::Profiled;
@@ -27,7 +27,7 @@ fn finding(ctx: &Context<'_>, stations: &[StationReading], limiting: &Limiting<'
     let threads = limiting.threads?;
     // Cores that other programs hold, while a thread waits for its own, are none that this server could not have; nor are those of programs that have only what it leaves.
     let taken = taken(ctx).iter().find(|taken| taken.group.id == limiting.group.id).map(|taken| taken.named);
-    let held = taken.unwrap_or_else(|| left(ctx, limiting.group));
+    let held = taken.unwrap_or_else(|| left_over(ctx, limiting.group));
     if limiting.idle + held < IDLE_MIN {
         return None;
     }
