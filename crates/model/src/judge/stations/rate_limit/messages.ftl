@@ -15,7 +15,7 @@ finding-rate-limited-by-config-title-pace = { $tier } sends each response at { $
 finding-rate-limited-by-config-explanation-pace = The configuration of { $tier } lets each response leave at { $pace } kB/s ({ $directive }, { $place }). The server waits meanwhile, and its clients with it. The limit was set on purpose, but it is what these responses take their time for. It counts for each response: more connections get more at once.
 finding-rate-limited-by-config-title-too-many = { $tier } refuses { $count } of { $requests } requests as too many (status 429)
 finding-rate-limited-by-config-explanation-too-many = Who answers "429 Too Many Requests" counts the requests of each client and refuses those above a rate or a number that somebody chose. { $has_rule ->
-    [yes] The configuration of { $tier } has a rule that answers so ({ $rule }, { $place }); the condition behind it says what is counted.
+    [yes] The configuration of { $tier } has a rule that answers with status 429 ({ $rule }, { $place }). Its condition says what it counts.
    *[no] { $behind ->
         [yes] That is { $tier } or a server behind it; their configurations, as far as they were read, have no such limit.
        *[no] The configuration of { $tier }, as far as it was read, has no such limit.

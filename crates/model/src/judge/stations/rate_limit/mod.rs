@@ -33,8 +33,8 @@ fn read(ctx: &Context<'_>) -> Vec<StationReading> {
 /// Requests that were answered "429 Too Many Requests" (RFC 6585, section 4): whoever answers so counts its clients' requests and refuses those above a number that somebody
 /// chose.
 struct TooMany<'a> {
-    /// The rule that answers so, of this server or of one behind it.
-    rule: Option<(&'a Tier, &'a StatedRefusal)>,
+    /// The rule of this server's configuration that answers so.
+    rule: Option<&'a StatedRefusal>,
     refused: u64,
     requests: u64,
     /// Time in which they were counted.
@@ -54,15 +54,16 @@ impl<'a> TooMany<'a> {
         let answers = Statuses::of(ctx)?;
         let refused = answers.by_status.get(&TOO_MANY).copied()?;
         let is_harm = Cost::of_requests(refused, answers.requests).hurts();
-        let rule = ctx.path.tiers.iter().find_map(|tier| Some((tier, refusing(ctx, tier)?)));
+        let stated = ctx.path.tiers.iter().find_map(|its| Some((its, Some(refusing(ctx, its)?))));
+        let (tier, rule) = stated.unwrap_or((tier, None));
         let (requests, seconds, source) = (answers.requests, answers.seconds, answers.source);
-        is_harm.then_some((rule.map_or(tier, |(its, _)| its), Self { rule, refused, requests, seconds, source }))
+        is_harm.then_some((tier, Self { rule, refused, requests, seconds, source }))
     }
 
     fn told(&self, tier: &Tier, id: &'static str) -> Message {
         let told = Message::new(id).with("tier", tier.name.as_str()).with("count", self.refused).with("requests", self.requests);
         let told = told.with("behind", if tier.upstreams.is_empty() { "no" } else { "yes" });
-        let rule = |of: fn(&StatedRefusal) -> String| self.rule.map_or_else(String::new, |(_, rule)| of(rule));
+        let rule = |of: fn(&StatedRefusal) -> String| self.rule.map_or_else(String::new, of);
         told.with("has_rule", if self.rule.is_some() { "yes" } else { "no" })
             .with("rule", rule(|rule| rule.rule.clone()))
             .with("place", rule(|rule| rule.origin.to_string()))
@@ -85,7 +86,7 @@ impl<'a> TooMany<'a> {
                 self.source,
                 Some(self.refused as f64),
             ))
-            .chain(self.rule.map(|(_, rule)| Evidence::new(self.told(tier, "evidence-rate-limit-rule"), rule.origin.to_string(), None)))
+            .chain(self.rule.map(|rule| Evidence::new(self.told(tier, "evidence-rate-limit-rule"), rule.origin.to_string(), None)))
             .collect(),
             explanation: vec![self.told(tier, "finding-rate-limited-by-config-explanation-too-many")],
             ..STATION.finding(FindingId::LIMITED_BY_CONFIG, tier, Location::in_netns(tier.netns))

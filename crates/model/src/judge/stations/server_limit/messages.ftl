@@ -36,7 +36,7 @@ finding-server-limit-reached-title-rate = { $tier } accepts { $limit } connectio
 }), and { $waiting } more wait
 finding-server-limit-reached-explanation-rate = The configuration of { $tier } allows { $limit } new connections of clients a second ({ $setting }, { $place }). { $tier } leaves those beyond in the accept queue, while it has little to do. Connections that are kept for further requests are not held back. Somebody set the limit on purpose, perhaps against floods.
 finding-server-limit-reached-title-refused = { $tier } has { $has_kept ->
-    [yes] all { $allowed } connections taken that it gives to ordinary users ({ $setting } { $limit }, less { $kept })
+    [yes] all { $allowed } connections for ordinary users taken ({ $setting } is { $limit }, and { $kept } are kept for administrators)
    *[no] all its { $limit } connections taken ({ $setting })
 }, and refuses more
 finding-server-limit-reached-explanation-refused = The configuration of { $tier } allows { $limit } connections at a time ({ $setting }, { $place }){ $has_kept ->

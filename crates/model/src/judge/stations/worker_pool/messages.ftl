@@ -86,7 +86,7 @@ finding-worker-pool-exhausted-explanation = { $kind ->
         [1] It was taken
         [2] Both were taken
        *[other] All { $workers } were taken
-    } and more connections waited in the accept queue, but for most of the time they did not run: they wait for something themselves, such as a disk, another server, a timer or, on a connection that is kept, its client's next request. More workers let more requests wait in parallel. If they wait for a shared resource that is at its limit, such as a database, more workers only move the wait there.
+    } and more connections waited in the accept queue, but most of the time they did not run. They wait for something themselves: a disk, another server, a timer, or the next request on a kept connection. More workers let more requests wait in parallel. If they wait for a shared resource that is at its limit, such as a database, more workers only move the wait there.
 }
 
 finding-worker-pool-exhausted-awaited = Most of the time its { $unit ->

@@ -248,7 +248,10 @@ proptest! {
         if let Some(found) = found {
             let taken = match kept {
                 0 => format!("all its {value} connections taken (max_connections)"),
-                _ => format!("all {} connections taken that it gives to ordinary users (max_connections {value}, less {kept})", value - kept),
+                _ => format!(
+                    "all {} connections for ordinary users taken (max_connections is {value}, and {kept} are kept for administrators)",
+                    value - kept
+                ),
             };
             prop_assert_eq!(&found.title, &format!("postgres has {taken}, and refuses more"));
             prop_assert!(found.remedies[0].text.contains("share fewer"), "{}", found.remedies[0].text);
