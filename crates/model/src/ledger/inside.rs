@@ -200,11 +200,12 @@ impl Account {
             return None;
         }
         let multiplexed = self.counted.means_uncorrected(tiers)[inside.tier].multiplexed;
-        // Where the number of requests changes, their share at a place is surer than their number there. Threads that were seen to wait for a lock leave nothing to chance.
+        // Where the number of requests changes, their share at a place is surer than their number there. Threads that were seen to wait for a lock, or for what takes no time while
+        // all is well, leave nothing to chance.
         let surely = inside.mean.low.max(self.share_inside(inside.tier, of_unread).low * inside.mean.value);
         let are_most = |number: f64| number - multiplexed > (0.5 * self.under_way()).max(1.0);
-        let awaits_lock = || Awaited::of(ctx, &ctx.path.tiers[inside.tier], inside.mean.value).is_some_and(|awaited| awaited.is_lock());
-        let is_sure = are_most(surely) || are_most(inside.mean.value) && awaits_lock();
+        let is_fault = || Awaited::of(ctx, &ctx.path.tiers[inside.tier], inside.mean.value).is_some_and(|awaited| awaited.is_fault());
+        let is_sure = are_most(surely) || are_most(inside.mean.value) && is_fault();
         if !is_sure {
             return None;
         }

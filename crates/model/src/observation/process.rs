@@ -207,7 +207,7 @@ pub struct ThreadWait {
     pub is_main: bool,
     /// How many of those that were looked at.
     pub threads: u32,
-    /// The process that holds the lock or that was started, if it is known.
+    /// The process that holds the lock or that was started, if it is known; of a question to a name server the inode of its socket, if there are few.
     pub other: Option<u32>,
     /// The file, the name server or the program, if it is known. What may be secret in a path is left out.
     pub object: Option<String>,

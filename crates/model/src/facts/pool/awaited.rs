@@ -1,8 +1,12 @@
 //! What the threads of a tier wait for that is no connection: the second account, beside that of the requests.
 
+mod names;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use chokepoint_statistics::wilson;
+
+use self::names::Names;
 
 use super::looks::{are_enough, waits_for_work};
 use super::workers::at_once;
@@ -49,6 +53,8 @@ pub(crate) struct Awaited {
     /// Moments at which processes were looked at, and those that found such a thread.
     moments: usize,
     seen_at: usize,
+    /// True if as many wait so at most looks, and never more.
+    is_full: bool,
 }
 
 impl Awaited {
@@ -103,7 +109,12 @@ impl Awaited {
         let is_contended = |awaited: &Self| awaited.is_lock() && awaited.is_always_waited_for() && surely(held_up(awaited)).hurts();
         // Whoever writes to a pipe or socket that stays full, others wait for in turn: for the lock of a log, as a rule. Of many threads only some are looked at, and it may be none of them.
         let is_stuck = |awaited: &Self| awaited.is_output() && awaited.threads >= MOST * workers as f64;
-        let most = all.iter().position(is_contended).or_else(|| all.iter().position(|awaited| explains(awaited) || is_stuck(awaited)))?;
+        // Few may ask for all the others.
+        let names = all.iter().any(Self::is_of_names).then(|| Names::of(ctx, tier)).flatten();
+        let asks_for_all = |awaited: &Self| names.is_some_and(|names| names.hold_up(awaited, waiting));
+        let is_reason = |awaited: &Self| explains(awaited) || is_stuck(awaited);
+        let first = |is: &dyn Fn(&Self) -> bool| all.iter().position(is);
+        let most = first(&is_contended).or_else(|| first(&is_reason)).or_else(|| first(&asks_for_all))?;
         Some(all.swap_remove(most))
     }
 
@@ -246,6 +257,8 @@ struct Counted {
     moments: BTreeSet<u64>,
     /// Looks at which it was the main thread.
     of_main: usize,
+    /// The threads at each look that found some.
+    numbers: Vec<f64>,
     objects: BTreeMap<String, f64>,
     /// When a holder of a lock was seen at all, and when each process, with whether it is one of the tier's.
     locked_at: BTreeSet<u64>,
@@ -295,6 +308,8 @@ impl Tally {
         self.has_threads |= others > 0;
         self.idle += calls.iter().filter(|(_, call)| waits_for_work(call)).count() as f64 / of_one;
         self.main_serves |= others == 0 || main_share(ctx, process).is_some_and(|share| share > MOST);
+        let kept = kept_sockets(&calls);
+        let is_kept = |wait: &ThreadWait| wait.kind == WaitKind::NameQuestion && wait.other.is_some_and(|inode| kept.contains(&inode));
         for (at_us, call) in &calls {
             let moment = at_us / MOMENT_US;
             self.moments.insert(moment);
@@ -309,13 +324,15 @@ impl Tally {
             self.idle += each * f64::from(call.threads.accepting) / of_one;
             self.locked += each * f64::from(call.threads.untimed) / of_one;
             // A process that waits for another of the same tier is the one that started the workers.
-            let is_own = |wait: &&ThreadWait| wait.kind != WaitKind::Child || wait.other.is_none_or(|pid| !tier.pids.contains(&pid));
+            let is_started = |wait: &ThreadWait| wait.kind == WaitKind::Child && wait.other.is_some_and(|pid| tier.pids.contains(&pid));
+            let is_own = |wait: &&ThreadWait| !is_started(wait) && !is_kept(wait);
             // Threads of one look may wait so for different objects.
             let kinds: BTreeSet<WaitKind> = call.waits.iter().filter(is_own).map(|wait| wait.kind).collect();
             for kind in kinds {
                 let counted = self.kinds.entry(kind).or_default();
                 counted.seen += 1;
                 counted.moments.insert(moment);
+                counted.numbers.push(0.0);
             }
             for wait in call.waits.iter().filter(is_own) {
                 // These are no threads, of which only some are looked at.
@@ -323,6 +340,9 @@ impl Tally {
                 let threads = f64::from(wait.threads) * if is_whole { 1.0 } else { each } / of_one;
                 let counted = self.kinds.entry(wait.kind).or_default();
                 counted.threads += threads;
+                if let Some(number) = counted.numbers.last_mut() {
+                    *number += threads * of_one;
+                }
                 counted.of_main += usize::from(wait.is_main);
                 if let Some(object) = &wait.object {
                     *counted.objects.entry(object.clone()).or_default() += threads;
@@ -338,6 +358,7 @@ impl Tally {
 
 impl Counted {
     fn awaited(self, ctx: &Context<'_>, kind: WaitKind, (looks, moments): (usize, usize), is_loop: bool) -> Awaited {
+        let is_full = self.is_full(looks);
         let threads = self.threads;
         let is_most = |number: &f64| *number > MOST * threads;
         let object = most(self.objects).filter(|(_, number)| is_most(number)).map(|(object, _)| object);
@@ -360,8 +381,19 @@ impl Counted {
             seen: self.seen,
             moments,
             seen_at: self.moments.len(),
+            is_full,
         }
     }
+}
+
+/// The sockets of a process that every look found asking a name server: they are kept for the next question (nginx, HAProxy), or wait longer than it was looked at.
+fn kept_sockets(calls: &[(u64, &Syscall)]) -> BTreeSet<u32> {
+    let asking = |call: &Syscall| -> BTreeSet<u32> {
+        call.waits.iter().filter(|wait| wait.kind == WaitKind::NameQuestion).filter_map(|wait| wait.other).collect()
+    };
+    let mut looks = calls.iter().map(|(_, call)| asking(call));
+    let first = looks.next().unwrap_or_default();
+    looks.fold(first, |kept, asking| &kept & &asking)
 }
 
 /// Share of a process's time on a core that its main thread used in the window. `None` if it was not read, or the process used none.

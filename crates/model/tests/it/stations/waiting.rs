@@ -2,18 +2,18 @@
 //!
 //! Deterministic: observations made up by the tests.
 
-mod errors;
-mod peers;
-mod silent;
-mod unreached;
-
 mod awaited;
 mod bursts;
 mod collector;
+mod errors;
 mod held_up;
 mod kept_connections;
 mod late;
 mod limits;
+mod names;
+mod peers;
+mod silent;
+mod unreached;
 
 use std::collections::BTreeMap;
 

@@ -14,7 +14,10 @@ const NAME: &str = "netstat";
 /// Each of the three files has a few hundred numbers at most.
 const BYTES_MAX: usize = 256 << 10;
 
-/// Once a second in each namespace: the three files one after the other, the third reduced to the lines "Ip6...".
+/// The lines of `/proc/net/snmp6` that are kept begin so.
+const SIX: [&str; 2] = ["Ip6", "Udp6"];
+
+/// Once a second in each namespace: the three files one after the other, the third reduced to the lines "Ip6..." and "Udp6...".
 pub(crate) const NETSTAT: Source =
     Source { name: NAME, scope: ScopeKind::Netns, cadence: Cadence::Slow, needs: None, read, put, redact: Redact::None };
 
@@ -31,7 +34,12 @@ fn read_files(root: &Root) -> Result<Outcome, Outcome> {
         }
     }
     match root.read("proc/thread-self/net/snmp6", BYTES_MAX, None) {
-        Outcome::Ok(bytes) => text.extend(bytes.split_inclusive(|&byte| byte == b'\n').filter(|line| line.starts_with(b"Ip6")).flatten()),
+        Outcome::Ok(bytes) => text.extend(
+            bytes
+                .split_inclusive(|&byte| byte == b'\n')
+                .filter(|line| SIX.iter().any(|protocol| line.starts_with(protocol.as_bytes())))
+                .flatten(),
+        ),
         // The kernel has no IPv6, or it is disabled at boot.
         Outcome::Absent(why, _) if why == WHY_MISSING => {}
         lack => return Err(lack),

@@ -16,8 +16,8 @@ const TABLE_BYTES_MAX: usize = 128 * 1024;
 const NAME_SERVER_PORT: u16 = 53;
 /// Descriptors of a process that are looked at, if its namespace has sockets that ask a name server.
 const DESCRIPTORS_MAX: usize = 1_024;
-/// Fewest sockets that ask one name server: a resolver may keep one for its next question.
-const ASKING_MIN: u32 = 2;
+/// Most sockets of one look that are told one by one. A resolver keeps one for each name server (resolv.conf(5): at most three), so that more are questions of their own.
+const TOLD_MAX: usize = 8;
 
 /// The tables of both versions of IP.
 const TABLES: [&str; 2] = ["udp", "udp6"];
@@ -27,23 +27,28 @@ pub(super) fn name_server(root: &Root, pid: u32, table: &str, inode: u64) -> Opt
     asking(root, pid, &[table]).remove(&inode)
 }
 
-/// The name servers that a process asks on several sockets, as waits with the number of these sockets.
+/// The name servers that a process asks, as waits with the number of sockets. Few sockets are told one by one, with their inode: which of them are kept for the next question shows
+/// only over time.
 pub(super) fn questions(root: &Root, pid: u32) -> BTreeMap<Wait, u32> {
     let asking = asking(root, pid, &TABLES);
-    let mut waits: BTreeMap<Wait, u32> = BTreeMap::new();
     if asking.is_empty() {
-        return waits;
+        return BTreeMap::new();
     }
     let directory = format!("proc/{pid}/fd");
     let names = root.names(&directory, DESCRIPTORS_MAX, None).map_or_else(|_| Vec::new(), |(names, _)| names);
-    for name in names.iter().filter_map(|name| name.to_str()) {
-        let Outcome::Ok(target) = root.link_process(pid, &format!("fd/{name}"), None) else { continue };
-        let server = std::str::from_utf8(&target).ok().and_then(socket_inode).and_then(|inode| asking.get(&inode));
-        if let Some(server) = server {
-            *waits.entry(Wait { kind: WaitKind::NameQuestion, object: server.to_string(), other: 0 }).or_default() += 1;
-        }
+    let inode = |name: &str| match root.link_process(pid, &format!("fd/{name}"), None) {
+        Outcome::Ok(target) => socket_inode(std::str::from_utf8(&target).ok()?),
+        _ => None,
+    };
+    let own: Vec<(u64, &SocketAddr)> =
+        names.iter().filter_map(|name| inode(name.to_str()?)).filter_map(|inode| Some((inode, asking.get(&inode)?))).collect();
+    let is_told = own.len() <= TOLD_MAX;
+    let mut waits: BTreeMap<Wait, u32> = BTreeMap::new();
+    for (inode, server) in own {
+        // The kernel numbers sockets by 32 bits (fs/inode.c, get_next_ino).
+        let other = if is_told { inode as u32 } else { 0 };
+        *waits.entry(Wait { kind: WaitKind::NameQuestion, object: server.to_string(), other }).or_default() += 1;
     }
-    waits.retain(|_, number| *number >= ASKING_MIN);
     waits
 }
 
@@ -102,11 +107,18 @@ mod tests {
         let table = [line(101, &server), line(102, &server), line(103, "0100007F:1F90"), line(999, &server)].concat();
         std::fs::write(process.join("net/udp"), format!("{HEAD}{table}")).unwrap();
         let root = Root::new(tree.path());
-        let found: Vec<(String, u32)> = questions(&root, 42).into_iter().map(|(wait, number)| (wait.object, number)).collect();
-        assert_eq!(found, [("127.0.0.53:53".to_owned(), 2)]);
+        let found = || -> Vec<(String, u32, u32)> {
+            questions(&root, 42).into_iter().map(|(wait, number)| (wait.object, wait.other, number)).collect()
+        };
+        let asked = |other: u32, number: u32| ("127.0.0.53:53".to_owned(), other, number);
+        assert_eq!(found(), [asked(101, 1), asked(102, 1)]);
         assert_eq!((name_server(&root, 42, "udp", 101).map(|server| server.port()), name_server(&root, 42, "udp", 103)), (Some(53), None));
-        std::fs::write(process.join("net/udp"), format!("{HEAD}{}", line(101, &server))).unwrap();
-        assert!(questions(&root, 42).is_empty(), "one may be kept for the next question");
+        for (descriptor, inode) in (7..20).zip(107..) {
+            std::os::unix::fs::symlink(format!("socket:[{inode}]"), process.join(format!("fd/{descriptor}"))).unwrap();
+        }
+        let table: String = (107..120).map(|inode| line(inode, &server)).collect();
+        std::fs::write(process.join("net/udp"), format!("{HEAD}{table}")).unwrap();
+        assert_eq!(found(), [asked(0, 13)], "of many only the number");
     }
 
     #[test]
