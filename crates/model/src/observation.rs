@@ -36,7 +36,7 @@ pub use process::{
 };
 pub use profile::{CpuProfile, ProfileFunction, ProfilePart};
 pub use request::Request;
-pub use request_sample::{DumpMoment, RequestSample, RequestSocket, RequestTimes};
+pub use request_sample::{DumpMoment, Flight, RequestSample, RequestSocket, RequestTimes};
 pub use server::{
     AccessLog, ConfigurationFiles, ErrorLog, FileEdit, LogExtent, NginxAsks, NginxConfig, NginxDebugLog, NginxLimit, NginxListen, NginxOwn,
     NginxPass, NginxStatus, NginxTlsSessions, Origin, PhpFpmConfig, PhpFpmPool, PhpFpmStatus, ServerConfig, ServerFiles, ServerStatus,

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use super::load::LoadExchange;
-use super::{SocketAddress, TcpState};
+use super::{SocketAddress, TcpSample, TcpState};
 
 /// The sockets of one namespace at one moment, or a random share of them.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -120,6 +120,51 @@ pub struct RequestTimes {
     pub unacked: Option<u64>,
     /// Segments marked as lost or retransmitted, and not acknowledged.
     pub lost: Option<u64>,
+    /// How its congestion control stands.
+    pub flight: Option<Flight>,
+}
+
+/// What the congestion control of a connection allows, and whether it lost anything (struct tcp_info).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Flight {
+    /// Largest data size of a segment, bytes.
+    pub mss: u32,
+    /// Congestion window, segments.
+    pub cwnd: u32,
+    /// Segments retransmitted over the life of the connection.
+    pub retransmitted: u32,
+    /// True if a segment is assumed lost or reordered (`tcpi_ca_state` is not 0).
+    pub is_recovering: bool,
+}
+
+impl RequestSocket {
+    /// The same socket as a sample of one connection, without what this reading lacks. `None` for unix sockets and handshakes.
+    pub(crate) fn sample(&self) -> Option<TcpSample> {
+        let SocketAddress::Tcp { local, remote } = self.address else { return None };
+        let (times, flight) = (self.times?, self.times?.flight?);
+        Some(TcpSample {
+            local,
+            remote,
+            cookie: self.cookie,
+            state: self.state,
+            send_queue: self.send_queue,
+            send_buffer: None,
+            loss_state: u64::from(flight.is_recovering),
+            mss: u64::from(flight.mss),
+            unacked: times.unacked?,
+            cwnd: u64::from(flight.cwnd),
+            retransmitted: u64::from(flight.retransmitted),
+            last_data_sent_ms: times.last_data_sent_ms,
+            rtt_us: times.rtt_us?,
+            min_rtt_us: times.min_rtt_us,
+            unsent: times.unsent,
+            delivered: None,
+            busy_us: None,
+            rwnd_limited_us: times.rwnd_limited_us,
+            sndbuf_limited_us: None,
+            peer_window: None,
+        })
+    }
 }
 
 impl RequestTimes {

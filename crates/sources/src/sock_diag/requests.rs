@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use chokepoint_model::load::LoadExchange;
 use chokepoint_model::observation::series::Series;
-use chokepoint_model::observation::{DumpMoment, NetnsId, RequestSample, RequestSocket, RequestTimes, SocketAddress, TcpState};
+use chokepoint_model::observation::{DumpMoment, Flight, NetnsId, RequestSample, RequestSocket, RequestTimes, SocketAddress, TcpState};
 use chokepoint_recording::{Entry, Outcome};
 
 use super::listeners::UnixAbsence;
@@ -462,6 +462,17 @@ fn times(info: &[u8]) -> Option<RequestTimes> {
         rtt_us: tcp_info_field!(info, "rtt"),
         unacked: tcp_info_field!(info, "unacked"),
         lost: tcp_info_field!(info, "lost").zip(tcp_info_field!(info, "retrans")).map(|(lost, again)| lost + again),
+        flight: flight(info),
+    })
+}
+
+fn flight(info: &[u8]) -> Option<Flight> {
+    let small = |field: Option<u64>| u32::try_from(field?).ok();
+    Some(Flight {
+        mss: small(tcp_info_field!(info, "snd_mss"))?,
+        cwnd: small(tcp_info_field!(info, "snd_cwnd"))?,
+        retransmitted: small(tcp_info_field!(info, "total_retrans"))?,
+        is_recovering: tcp_info_field!(info, "ca_state")? != 0,
     })
 }
 

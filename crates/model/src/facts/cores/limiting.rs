@@ -98,11 +98,16 @@ impl Bursts {
         let is_stopped = group.tiers.iter().any(|tier| quota::stops(ctx, tier));
         let waits = |account: &crate::ledger::Account| {
             let of_group: f64 = group.tiers.iter().map(|tier| account.waits_for_threads(tier.id.0)).sum();
-            Cost::of_time(of_group / account.under_way().max(f64::MIN_POSITIVE)).hurts()
+            // Where less than one at a time waits so, of requests that are only watched, hardly any does.
+            let are_some = ctx.obs.request.loaded || of_group >= 1.0;
+            are_some && Cost::of_time(of_group / account.under_way().max(f64::MIN_POSITIVE)).hurts()
         };
+        // No more of the time threads wait than this.
+        let waits_long = Cost::of_time(delayed.min(1.0)).hurts();
         // Who has only what the servers leave is off the core as soon as one of them is ready.
         let (names, is_left) = super::taken::most_of_others(ctx, group, others * group.count());
-        let is_so = !is_stopped && (names.is_empty() || !is_left) && delayed >= BURSTS_TIMES * ran && ctx.account().is_none_or(waits);
+        let is_so =
+            !is_stopped && waits_long && (names.is_empty() || !is_left) && delayed >= BURSTS_TIMES * ran && ctx.account().is_none_or(waits);
         is_so.then_some(Self { ran, delayed, others })
     }
 }

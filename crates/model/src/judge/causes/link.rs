@@ -28,7 +28,12 @@ pub(crate) fn link(ctx: &Context<'_>, stations: &[StationReading], findings: &mu
     }
     let mut links: Vec<Coupling> = Vec::new();
     for symptom in 0..findings.len() {
-        let near = |def: &CouplingDef, origin: &Origin<'_>| is_near((ctx, stations), def.relation, origin, &findings[symptom]);
+        // What is itself behind something else is the cause of what a line names, and not of whatever there is.
+        let is_behind = |origin: &Origin<'_>| matches!(origin.cause, Cause::Finding(at) if matches!(standings[at], Standing::Behind(_)));
+        let is_named = |def: &CouplingDef| !matches!(def.cause, Source::Any | Source::AnyBut(_));
+        let near = |def: &CouplingDef, origin: &Origin<'_>| {
+            (is_named(def) || !is_behind(origin)) && is_near((ctx, stations), def.relation, origin, &findings[symptom])
+        };
         links.extend(links_to(stations, findings, (symptom, judged[symptom]), near));
     }
     settle(findings, &links);

@@ -4,7 +4,7 @@
 //! Deterministic: observations made up by the tests.
 
 use chokepoint_model::load::{Loop, Lost, Percentiles};
-use chokepoint_model::observation::{Observation, RequestSample, RequestSocket, RequestTimes, SocketAddress, TcpSample, TcpState};
+use chokepoint_model::observation::{Flight, Observation, RequestSample, RequestSocket, RequestTimes, SocketAddress, TcpSample, TcpState};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, Diagnosis, StationState, Verdict};
 
@@ -211,6 +211,67 @@ fn a_stall_is_found_by_watching_too() {
     let short = |number, second| TcpSample { last_data_sent_ms: 9, ..stalled(number, second) };
     is_silent(&watched(short, CONNECTIONS), "acknowledged sooner than a delay lasts");
     is_silent(&watched(|number, _| idle(number), 0), "nothing is on its way");
+}
+
+/// The same where no connection was there for a second look, as one for a single request is not: only the requests' sockets show them, `held` of them with the end of an answer.
+fn seen_once(loaded: bool, held: u64, end: RequestTimes, flight: Flight) -> Observation {
+    let mut obs = if loaded { observed(stalled) } else { watched(stalled, CONNECTIONS) };
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    view.tcp_samples = Default::default();
+    view.request_samples = Default::default();
+    for tick in 0..50 {
+        let connection = |number: u64| RequestSocket {
+            address: SocketAddress::Tcp { local: (ip(SERVER_IP), 80), remote: (ip("10.0.0.1"), 20_000 + (tick * 20 + number) as u16) },
+            cookie: tick * 20 + number + 1,
+            state: TcpState::Established,
+            inode: 900 + number,
+            receive_queue: 0,
+            send_queue: if number < held { 300 } else { 0 },
+            times: Some(if number < held { RequestTimes { flight: Some(flight), ..end } } else { RequestTimes { unsent: Some(0), ..end } }),
+        };
+        let sockets = (0..held.max(1)).map(connection).collect();
+        let sample = RequestSample { share: 1.0, handshake_share: 1.0, sockets, ..RequestSample::default() };
+        view.request_samples.push(WINDOW.0 + tick * 180_000, Reading::Ok(sample));
+    }
+    obs
+}
+
+/// The end of an answer that waits for an acknowledgement, and what the kernel says of its connection.
+const END: RequestTimes = RequestTimes {
+    last_data_recv_ms: 24,
+    last_data_sent_ms: 20,
+    last_ack_recv_ms: None,
+    data_segs_in: Some(9),
+    data_segs_out: Some(9),
+    bytes_acked: None,
+    bytes_received: None,
+    bytes_sent: None,
+    unsent: Some(200),
+    rwnd_limited_us: None,
+    min_rtt_us: Some(90),
+    rtt_us: Some(40_000),
+    unacked: Some(1),
+    lost: Some(0),
+    flight: None,
+};
+const FLIGHT: Flight = Flight { mss: 1_448, cwnd: 10, retransmitted: 0, is_recovering: false };
+
+#[test]
+fn a_stall_of_connections_that_are_seen_once_is_found() {
+    for held in [1, 3, 20] {
+        for loaded in [true, false] {
+            let diagnosis = told(&seen_once(loaded, held, END, FLIGHT));
+            assert_eq!(causes(&diagnosis), [STALL], "{held} {loaded}: {}", diagnosis.summary);
+        }
+        let silent = |end: RequestTimes, flight: Flight, why: &str| is_silent(&seen_once(true, held, end, flight), why);
+        silent(RequestTimes { unsent: Some(1_448), ..END }, FLIGHT, "a whole segment waits for something else");
+        silent(RequestTimes { unacked: Some(0), ..END }, FLIGHT, "nothing is on its way");
+        silent(RequestTimes { last_data_sent_ms: 2, ..END }, FLIGHT, "it was just sent");
+        silent(RequestTimes { min_rtt_us: Some(30_000), ..END }, FLIGHT, "a long path");
+        silent(END, Flight { cwnd: 1, ..FLIGHT }, "the congestion window is full");
+        silent(END, Flight { retransmitted: 1, ..FLIGHT }, "something was lost");
+        silent(END, Flight { is_recovering: true, ..FLIGHT }, "something may be lost");
+    }
 }
 
 /// Without the stall, clients would only wait longer before the server.

@@ -11,11 +11,13 @@ use crate::facts::path::Tier;
 use crate::facts::sum::mean;
 use crate::judge::location::{EdgeId, Location};
 use crate::observation::load::{LoadResult, Loop};
-use crate::observation::{ListenerAddress, TcpSample};
+use crate::observation::{ListenerAddress, RequestSample, RequestSocket, TcpSample};
 use crate::output::message::Message;
 
-/// Readings with connections that are needed before anything is reported. Readings are taken once a second.
+/// Readings with connections that are needed before anything is reported.
 const READINGS_MIN: usize = 3;
+/// Connections of one reading that are looked at, sending ones before others, where the requests' sockets stand for those that are sampled one by one: as many as of these.
+const SAMPLED_MAX: usize = 32;
 
 /// One direction of one edge: the connections whose sender is in `netns`.
 pub(super) struct Flow<'a> {
@@ -27,8 +29,10 @@ pub(super) struct Flow<'a> {
     pub(super) is_outermost: bool,
     /// Where it is.
     pub(super) at: Location,
+    /// Which sockets are its.
+    end: End,
     /// The samples, grouped by reading.
-    pub(super) readings: Vec<Vec<&'a TcpSample>>,
+    pub(super) readings: Vec<Vec<TcpSample>>,
     /// Mean number of sampled connections that can have had a request under way at once; `None` without our own load.
     under_way: Option<f64>,
     /// The same without our own load, by the account.
@@ -47,24 +51,32 @@ pub(super) struct Times {
 }
 
 impl<'a> Flow<'a> {
-    fn of(ctx: &Context<'a>, tier: &'a Tier, at: Location, is_its: impl Fn(&TcpSample) -> bool) -> Option<Self> {
+    fn of(ctx: &Context<'a>, tier: &'a Tier, at: Location, end: End) -> Option<Self> {
         let view = ctx.obs.netns.get(&tier.netns)?;
-        let own = |samples: &'a Vec<TcpSample>| samples.iter().filter(|sample| is_its(sample)).collect::<Vec<_>>();
-        let readings: Vec<_> = ctx.in_window(&view.tcp_samples).map(|(_, samples)| own(samples)).collect();
-        if readings.iter().filter(|reading| !reading.is_empty()).count() < READINGS_MIN {
-            return None;
-        }
+        let own = |samples: &Vec<TcpSample>| samples.iter().filter(|sample| end.is_of(sample)).cloned().collect::<Vec<_>>();
+        let followed: Vec<_> = ctx.in_window(&view.tcp_samples).map(|(_, samples)| own(samples)).collect();
+        // A connection for a single request has ended before it can be read again.
+        let readings = Some(followed).filter(|readings| are_enough(readings)).or_else(|| listed(ctx, tier, end))?;
+        Some(Self::with(ctx, tier, at, end, readings))
+    }
+
+    fn with(ctx: &Context<'a>, tier: &'a Tier, at: Location, end: End, readings: Vec<Vec<TcpSample>>) -> Self {
         let sampled = mean(readings.iter().map(|reading| reading.len() as u64));
         let under_way = ctx.obs.load.as_ref().map(|load| in_flight(load).min(sampled)).filter(|count| *count > 0.0);
         let watched = ctx.account().filter(|_| ctx.obs.load.is_none()).map(|account| account.under_way().min(sampled));
         let watched = watched.filter(|count| *count > 0.0);
         let is_outermost = at.edge.is_none() && ctx.path.is_first(tier);
-        Some(Self { watched, tier, name: at.listener_name(), is_outermost, at, readings, under_way })
+        Self { watched, tier, name: at.listener_name(), is_outermost, at, end, readings, under_way }
+    }
+
+    /// The same flow as the samples of the requests' sockets show it: more often, and also connections for a single request; without what only the kernel's clocks tell.
+    pub(super) fn by_requests(&self, ctx: &Context<'a>) -> Option<Self> {
+        Some(Self::with(ctx, self.tier, self.at.clone(), self.end, listed(ctx, self.tier, self.end)?))
     }
 
     /// All samples.
-    pub(super) fn samples(&self) -> impl Iterator<Item = &'a TcpSample> + '_ {
-        self.readings.iter().flatten().copied()
+    pub(super) fn samples(&self) -> impl Iterator<Item = &TcpSample> {
+        self.readings.iter().flatten()
     }
 
     /// Mean number of sampled connections with something in the send queue.
@@ -134,11 +146,46 @@ impl<'a> Flow<'a> {
 
     /// The message if nothing is wrong.
     pub(super) fn state(&self) -> Message {
+        if self.samples().any(|sample| sample.busy_us.is_none()) {
+            return self.args("state-sending-counted").with("sending", self.sending_mean());
+        }
         let share = |part: f64, all: f64| part / all.max(1.0) * 100.0;
         let times = self.times().unwrap_or_default();
         let message = self.args("state-sending-ok").with("buffer", share(times.buffer, times.busy));
         message.with("window", share(times.window, times.busy)).with("sending", self.sending_mean())
     }
+}
+
+/// The end of a flow's connections that is at a listener: the sender's own, or its peer's.
+#[derive(Debug, Clone, Copy)]
+enum End {
+    Local((IpAddr, u16)),
+    Remote((IpAddr, u16)),
+}
+
+impl End {
+    fn is_of(self, sample: &TcpSample) -> bool {
+        match self {
+            Self::Local(listener) => is_end(sample.local, listener),
+            Self::Remote(listener) => is_end(sample.remote, listener),
+        }
+    }
+}
+
+fn are_enough(readings: &[Vec<TcpSample>]) -> bool {
+    readings.iter().filter(|reading| !reading.is_empty()).count() >= READINGS_MIN
+}
+
+/// The connections with this end in each sample of the requests' sockets. `None` if they are in too few.
+fn listed(ctx: &Context<'_>, tier: &Tier, end: End) -> Option<Vec<Vec<TcpSample>>> {
+    let own = |sample: &RequestSample| {
+        let mut own: Vec<TcpSample> = sample.sockets.iter().filter_map(RequestSocket::sample).filter(|sample| end.is_of(sample)).collect();
+        own.sort_by_key(|sample| sample.send_queue == 0);
+        own.truncate(SAMPLED_MAX);
+        own
+    };
+    let samples = &ctx.obs.netns.get(&tier.netns)?.request_samples;
+    Some(ctx.in_window(samples).map(|(_, sample)| own(sample)).collect()).filter(|readings: &Vec<_>| are_enough(readings))
 }
 
 /// Mean number of requests under way at once.
@@ -155,12 +202,12 @@ pub(super) fn flows<'a>(ctx: &Context<'a>) -> Vec<Flow<'a>> {
     for tier in &ctx.path.tiers {
         let at = |(ip, port)| Location::at_listener(tier.netns, ListenerAddress::Tcp(ip, port));
         for listener in tcp_listeners(tier) {
-            found.extend(Flow::of(ctx, tier, at(listener), |sample| is_end(sample.local, listener)));
+            found.extend(Flow::of(ctx, tier, at(listener), End::Local(listener)));
         }
         for upstream in tier.upstreams.iter().map(|index| &ctx.path.tiers[*index]) {
             for listener in tcp_listeners(upstream) {
                 let at = Location { edge: Some(EdgeId::Tiers(tier.id, upstream.id)), ..at(listener) };
-                found.extend(Flow::of(ctx, tier, at, |sample| is_end(sample.remote, listener)));
+                found.extend(Flow::of(ctx, tier, at, End::Remote(listener)));
             }
         }
     }

@@ -3,6 +3,7 @@
 short-sending = sending
 
 state-sending-ok = { $sockets } connections of { $tier } at { $name } were sampled. On average { $sending } had data to send; in that time the send buffer was full for { $buffer } % and the peer's receive window for { $window } %.
+state-sending-counted = { $sockets } connections of { $tier } at { $name } were sampled. On average { $sending } had data to send; for how long a full send buffer or the peer's window held them back was not read.
 
 finding-send-buffer-limited-title = The send buffers of { $tier } at { $name } are too small for the round trip: { $share } % of the requests' time passes with a full one
 finding-send-buffer-limited-explanation = { $tier } writes as much as the send buffer takes, and TCP sends all of it. Until the first acknowledgement arrives, { $ms } ms later, there is no space to write more and nothing left to send. A connection then carries one buffer per round trip, however fast the link, the cores and the disks are. A buffer must hold the data of one round trip at the wanted rate.
@@ -23,6 +24,7 @@ evidence-buffer-bound = A buffer holds { $buffer } KiB including overhead. The w
 evidence-buffer-sysctl = It has grown to the kernel's maximum: { $max } KiB.
 evidence-buffer-program = The kernel would let it grow to { $max } KiB: the program set it itself (SO_SNDBUF).
 finding-delayed-ack-stall-symptom = Of { $under_way } requests in flight, { $waiting } wait until { $tier } reads them, and { $share } % of the requests' time is this. Without it, clients would only wait longer to be read: what holds the server back comes first.
+finding-delayed-ack-stall-symptom-inside = Of { $under_way } requests in flight, { $inside } wait inside { $tier } for each other, and { $share } % of the requests' time is this. Without it, clients would only wait there sooner: what holds the server back inside comes first.
 finding-delayed-ack-stall-symptom-full = { $threads ->
     [2] Both threads of { $tier } that serve requests are taken
    *[other] All { $threads } threads of { $tier } that serve requests are taken

@@ -10,6 +10,7 @@ mod stall;
 use crate::facts::Context;
 use crate::facts::harm::Cost;
 use crate::facts::owner::Owner;
+use crate::facts::path::Tier;
 use crate::facts::pool::Pool;
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::graph::{CouplingDef, Relation, Standing};
@@ -52,40 +53,42 @@ struct Held {
 }
 
 /// The problem that takes most of the connections' time.
-fn held(ctx: &Context<'_>, flow: &Flow<'_>) -> Option<Held> {
+fn held<'a>(ctx: &Context<'a>, flow: &Flow<'a>) -> Option<Held> {
     let all = [stall::of(ctx, flow), first_window::of(ctx, flow), buffer::of(ctx, flow), receiver::of(ctx, flow)];
     all.into_iter().flatten().max_by(|a, b| a.share.total_cmp(&b.share))
 }
 
 fn read(ctx: &Context<'_>) -> Vec<StationReading> {
-    let placed = |flow: &Flow<'_>| {
-        let (owner, state, why) = match held(ctx, flow) {
-            Some(held) => (held.owner, StationState::Saturated, held.title),
-            None => (flow.tier.into(), StationState::Ok, flow.state()),
-        };
-        let reading = StationReading { used: Some(flow.sending_mean()), ..STATION.reading(owner, flow.at.clone(), "connections") };
-        reading.in_state(state, why)
+    flows(ctx).iter().map(|flow| reading(ctx, flow)).collect()
+}
+
+fn reading<'a>(ctx: &Context<'a>, flow: &Flow<'a>) -> StationReading {
+    let (owner, state, why) = match held(ctx, flow) {
+        Some(held) => (held.owner, StationState::Saturated, held.title),
+        None => (flow.tier.into(), StationState::Ok, flow.state()),
     };
-    flows(ctx).iter().map(placed).collect()
+    let reading = StationReading { used: Some(flow.sending_mean()), ..STATION.reading(owner, flow.at.clone(), "connections") };
+    reading.in_state(state, why)
 }
 
 fn judge(ctx: &Context<'_>, _: &[StationReading]) -> Vec<Finding> {
-    let finding = |flow: &Flow<'_>| {
-        let held = held(ctx, flow)?;
-        Some(Finding {
-            confidence: held.confidence,
-            title: held.title,
-            evidence: held.proofs,
-            explanation: vec![held.explanation],
-            lost_time: Some(held.share),
-            ..STATION.finding(held.id, held.owner, flow.at.clone())
-        })
-    };
-    flows(ctx).iter().filter_map(finding).collect()
+    flows(ctx).iter().filter_map(|flow| finding(ctx, flow)).collect()
 }
 
-/// Why a stall is not what limits: more requests wait unread before the server than it costs, or before threads that are all taken. The kernel holds the response back, and
-/// no thread waits for that, so without the stall these clients would only wait for the threads sooner.
+fn finding<'a>(ctx: &Context<'a>, flow: &Flow<'a>) -> Option<Finding> {
+    let held = held(ctx, flow)?;
+    Some(Finding {
+        confidence: held.confidence,
+        title: held.title,
+        evidence: held.proofs,
+        explanation: vec![held.explanation],
+        lost_time: Some(held.share),
+        ..STATION.finding(held.id, held.owner, flow.at.clone())
+    })
+}
+
+/// Why a stall is not what limits: more requests wait than it costs, unread before the server, for each other inside it, or before threads that are all taken. The kernel holds the
+/// response back, and no thread waits for that, so without the stall these clients would only wait there sooner.
 fn beside_queue(ctx: &Context<'_>, finding: &Finding) -> Option<Message> {
     let stalled = finding.lost_time.filter(|_| finding.id == FindingId::ACK_STALL)?;
     let (tier, account) = (ctx.only_tier(&finding.owner)?, ctx.account()?);
@@ -97,6 +100,16 @@ fn beside_queue(ctx: &Context<'_>, finding: &Finding) -> Option<Message> {
     if waiting > stalled * under_way {
         return Some(told("finding-delayed-ack-stall-symptom"));
     }
+    if let Some(inside) = held_up_inside(ctx, tier).filter(|inside| *inside > stalled * under_way) {
+        return Some(told("finding-delayed-ack-stall-symptom-inside").with("inside", tenths(inside)));
+    }
     let full = Pool::of(ctx, tier).filter(|pool| Cost::of_time(waiting / under_way).hurts() && pool.unread && pool.is_full())?;
     Some(told("finding-delayed-ack-stall-symptom-full").with("threads", full.workers as f64))
+}
+
+/// Requests that are known to wait for each other inside a tier: mean number beyond those that would be there if each took as long as one alone.
+fn held_up_inside(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
+    let account = ctx.account()?;
+    let inside = account.most_inside(ctx).filter(|inside| inside.tier == tier.id.0 && inside.evidence.is_some())?;
+    Some((inside.mean.value - account.alone(ctx).unwrap_or(0.0)).max(0.0))
 }

@@ -24,9 +24,12 @@ const ARRIVED_MS: u64 = 5;
 const SEEN_MIN: usize = 10;
 
 /// Whether and how much this flow stalls.
-pub(super) fn of(ctx: &Context<'_>, flow: &Flow<'_>) -> Option<Held> {
+pub(super) fn of<'a>(ctx: &Context<'a>, flow: &Flow<'a>) -> Option<Held> {
     let load = ctx.obs.load.as_ref();
-    let ages_ms: Vec<u64> = flow.samples().filter(|sample| stalls(sample)).map(|sample| sample.last_data_sent_ms).collect();
+    // Few connections are seen too seldom where each is read once a second.
+    let more = (stalled_ms(flow).len() < SEEN_MIN).then(|| flow.by_requests(ctx)).flatten();
+    let flow = more.as_ref().unwrap_or(flow);
+    let ages_ms = stalled_ms(flow);
     let (seen, oldest_ms) = (ages_ms.len(), ages_ms.into_iter().max().unwrap_or(0));
     let share = flow.time_share_watched(stalls)?.min(sent_share(ctx, flow));
     let is_slow = load.map_or(oldest_ms * 1_000 >= SEEN_OLD_US, |load| load.latency_us.p75 >= DELAYED_MIN_US);
@@ -64,6 +67,11 @@ pub(super) fn of(ctx: &Context<'_>, flow: &Flow<'_>) -> Option<Held> {
         explanation: args("finding-delayed-ack-stall-explanation"),
         proofs,
     })
+}
+
+/// How long since its stalled connections last sent data, milliseconds.
+fn stalled_ms(flow: &Flow<'_>) -> Vec<u64> {
+    flow.samples().filter(|sample| stalls(sample)).map(|sample| sample.last_data_sent_ms).collect()
 }
 
 /// The share of the requests' time in which a response was leaving, by the account: no more of it can be stalled. Of many connections only some are sampled here, those with data to
