@@ -276,6 +276,11 @@ pub(crate) fn hundredths(number: f64) -> f64 {
     (100.0 * number).round() / 100.0
 }
 
+/// With one digit behind the point, or all of a number that would be shown as none.
+pub(crate) fn not_none(number: f64) -> f64 {
+    if tenths(number) > 0.0 { tenths(number) } else { number }
+}
+
 /// A number that goes on at a time: with one digit behind the point, or all of a smaller one, which is not none.
 pub(crate) fn going_on(number: f64) -> f64 {
     if number < 1.0 { number } else { tenths(number) }

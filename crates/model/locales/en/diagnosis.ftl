@@ -39,6 +39,19 @@ verdict-unknown-watched-let-go = Cannot tell: { $mean } requests were in flight 
     [none] {""}
    *[other] , most of them inside { $tier }
 }: a lock that a job takes (of a table, a file), a collection of garbage, a program that is stopped, a disk that is flushed. No observed station explains it.
+verdict-unknown-watched-full = Cannot tell: { $remote ->
+    [none] { $tier } works on { $at_once ->
+        [one] one request
+       *[other] { $at_once } requests
+    } at once and on no more
+   *[other] { $tier } asks { $remote } on { $at_once ->
+        [one] one connection
+       *[other] { $at_once } connections
+    } at once and on no more
+}, and whenever more have come, the others wait for that: { $share } % of the time that its requests take. They come many at once, or something is slower at times. More { $remote ->
+    [none] workers or threads
+   *[other] connections
+} take more of them at once, as far as the cores and what it calls carry that. A load (-c) tells where the limit is.
 verdict-unknown-watched-held = Cannot tell: something holds up the requests again and again{ $tier ->
     [none] {""}
    *[other] , most of them at { $tier }

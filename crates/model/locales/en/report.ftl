@@ -92,6 +92,7 @@ report-of = { $used } of { $limit }
 report-limit = limit { $limit }
 report-waiting = { $n } waiting
 report-refused = { $n }/s refused
+report-refused-connections = { $n } connections/s failed
 report-refused-tries = { $n } tries/s refused
 report-ceiling = ceiling { $value }/s ({ $low } to { $high })
 report-pids = { $count ->

@@ -36,6 +36,7 @@ pub(crate) use taking_turns::{TakingTurns, as_quick_as_alone};
 pub(crate) use traced::{TracedProcesses, stop_hurts, waiting_at};
 
 use unread::LeftOpen;
+pub(crate) use unread::{AT_MOST_SHARE, CHURN_SHARE};
 pub(in crate::facts) use workers::serving as serving_pids;
 pub(crate) use workers::{Hung, identities, worker_pids};
 

@@ -1,5 +1,8 @@
 //! Judges watched traffic if no station found a cause: whether what the samples of requests show allows calling the server healthy.
 
+mod full;
+
+use self::full::FullAtTimes;
 use crate::facts::Context;
 use crate::facts::cores::{NEAR_UTILIZATION, most_busy};
 use crate::facts::harm::{Cost, LATENCY_NOISE_SHARE};
@@ -7,7 +10,7 @@ use crate::facts::pool::awaited::Awaited;
 use crate::facts::pool::{MOST, Pool, PoolKind, SAMPLES_MIN, looks};
 use crate::facts::traffic;
 use crate::judge::unseen::with_where;
-use crate::ledger::{Account, CROWD_TIMES_MAX, HeldTogether, Levels, Pauses, Starved, Varying, tenths};
+use crate::ledger::{Account, CROWD_TIMES_MAX, HeldTogether, Levels, Pauses, Starved, Varying, not_none, tenths};
 use crate::output::message::Message;
 use crate::output::report::LedgerPlaceKind as Place;
 
@@ -47,6 +50,9 @@ fn judged_by(ctx: &Context<'_>, is_spent_well: bool) -> Result<Message, Untold> 
     let pauses = Pauses::of(ctx);
     if let Some(pauses) = pauses.filter(|pauses| Cost::of_time(pauses.share).hurts()) {
         return Err(Untold::suspect(paused(ctx, &pauses)));
+    }
+    if let Some(full) = FullAtTimes::of(ctx, account) {
+        return Err(Untold::suspect(full_at_times(&full)));
     }
     if let Some(levels) = varying.growing() {
         return Err(Untold::suspect(grows(levels)));
@@ -157,10 +163,10 @@ fn healthy(ctx: &Context<'_>, account: &Account, varying: &Varying, why: Message
     let under_way = if varying.is_part() { varying.means().0 } else { at_servers() };
     let rate = account.rate_rps().filter(|rate| *rate > 0.0 && !varying.is_part() && 2.0 * varying.known_mean() >= under_way);
     let told = match rate.map(|rate| under_way / rate).filter(|seconds| *seconds > 0.0 && *seconds <= ctx.seconds()) {
-        Some(seconds) => Message::new("verdict-healthy-watched-timed").with("ms", tenths(1e3 * seconds)),
+        Some(seconds) => Message::new("verdict-healthy-watched-timed").with("ms", not_none(1e3 * seconds)),
         None => Message::new("verdict-healthy-watched"),
     };
-    told.with("under_way", tenths(under_way))
+    told.with("under_way", not_none(under_way))
         .with("most", varying.most().max(under_way).ceil())
         .with("why", why)
         .with("reserve", reserve(ctx))
@@ -178,6 +184,12 @@ fn paused(ctx: &Context<'_>, Pauses { share, longest_us, standing }: &Pauses) ->
     let told = Message::new("verdict-unknown-watched-pauses").with("share", share * 100.0).with("longest", *longest_us as f64 / 1e3);
     let first = ctx.path.tiers.first().map_or("", |tier| tier.name.as_str());
     with_where(ctx, told.with("standing", tenths(*standing)).with("first", first))
+}
+
+fn full_at_times(full: &FullAtTimes<'_>) -> Message {
+    let remote = full.remote.map_or_else(|| "none".to_owned(), |(ip, port)| std::net::SocketAddr::new(ip, port).to_string());
+    let told = Message::new("verdict-unknown-watched-full").with("tier", full.tier.name.as_str()).with("remote", remote);
+    told.with("at_once", full.at_once as f64).with("share", 100.0 * full.share)
 }
 
 fn grows(Levels { few, many }: Levels) -> Message {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::facts::Context;
 use crate::facts::path::Endpoint;
 use crate::facts::pool::{BUSY_SHARE, STEADY_SHARE};
-use crate::observation::{NetnsId, RequestSample, RequestSocket, RequestTimes, SocketAddress, TcpState};
+use crate::observation::{ListenerAddress, NetnsId, RequestSample, RequestSocket, RequestTimes, SocketAddress, TcpState};
 
 use super::connection_state::{ConnectionContext, ConnectionState, Said, connection_state};
 use super::connections::{Pair, called, ends, pairs, tier_of};
@@ -41,6 +41,11 @@ impl Calls {
         let inside = self.samples.iter().filter(|(at_us, ..)| (from_us..to_us).contains(at_us));
         let (sum, count) = inside.fold((0.0, 0.0), |(sum, count), (_, _, used)| (sum + used, count + 1.0));
         if count > 0.0 { sum / count } else { 0.0 }
+    }
+
+    /// The time of each sample of their namespace, and how many waited for an answer then.
+    pub(crate) fn used_at(&self) -> impl Iterator<Item = (u64, f64)> + '_ {
+        self.samples.iter().map(|(at_us, _, used)| (*at_us, *used))
     }
 
     /// True if it was seen that no more wait for an answer at once than this number, and hardly fewer, in enough samples.
@@ -97,13 +102,13 @@ pub(super) fn of(
     samples: &[&(u64, RequestSample)],
     (tick_ms, strangers): (u64, &BTreeSet<u64>),
 ) -> Vec<Calls> {
-    let owners = owners(ctx, id);
+    let callers = Callers::of(ctx, id);
     let mirrored: Vec<(u64, RequestSample)> =
-        samples.iter().map(|(at_us, sample)| (*at_us, mirror(ctx, id, sample, (&owners, strangers)))).collect();
+        samples.iter().map(|(at_us, sample)| (*at_us, mirror(ctx, id, sample, (&callers, strangers)))).collect();
     let all = pairs(&mirrored.iter().collect::<Vec<_>>());
     let mut groups: BTreeMap<(usize, Endpoint), Vec<(usize, Pair<'_>)>> = BTreeMap::new();
     for (at, (socket, before)) in all.iter().enumerate().flat_map(|(at, pairs)| pairs.iter().map(move |pair| (at, *pair))) {
-        if let Some(key) = ends(socket).and_then(|(remote, _)| Some((caller(ctx, id, socket, &owners)?, remote))) {
+        if let Some(key) = ends(socket).and_then(|(remote, _)| Some((callers.of_socket(ctx, id, socket)?, remote))) {
             groups.entry(key).or_default().push((at, (socket, before)));
         }
     }
@@ -134,36 +139,54 @@ pub(super) fn of(
     groups.into_iter().map(group).collect()
 }
 
-/// The tier that owns each socket inode of a namespace.
-fn owners(ctx: &Context<'_>, id: NetnsId) -> BTreeMap<u64, usize> {
-    let tiers = ctx.path.tiers.iter().enumerate().filter(|(_, tier)| tier.netns == id);
-    let pids = tiers.flat_map(|(index, tier)| tier.pids.iter().map(move |pid| (index, pid)));
-    let views = pids.filter_map(|(index, pid)| Some((index, ctx.obs.processes.get(pid)?)));
-    let files = views.flat_map(|(index, view)| view.files.values().map(move |files| (index, files)));
-    files.flat_map(|(index, files)| files.sockets.iter().map(move |inode| (*inode, index))).collect()
+/// Which tiers of a namespace make connections.
+struct Callers {
+    /// The tier that owns each socket, by inode.
+    by_inode: BTreeMap<u64, usize>,
+    /// The only tier whose configuration passes requests to an address; `None` if several do.
+    by_address: BTreeMap<Endpoint, Option<usize>>,
 }
 
-/// The tier that made a connection: the owner of its socket, or else the only tier here that calls that address.
-fn caller(ctx: &Context<'_>, id: NetnsId, mirrored: &RequestSocket, owners: &BTreeMap<u64, usize>) -> Option<usize> {
-    owners.get(&mirrored.inode).copied().or_else(|| {
-        let to = called(ctx, id, ends(mirrored)?.0)?;
-        let mut callers = ctx.path.tiers.iter().enumerate().filter(|(_, tier)| tier.netns == id && tier.upstreams.contains(&to));
-        let caller = callers.next().filter(|_| callers.next().is_none() && to != 0)?;
-        Some(caller.0)
-    })
+impl Callers {
+    fn of(ctx: &Context<'_>, id: NetnsId) -> Self {
+        let tiers = ctx.path.tiers.iter().enumerate().filter(|(_, tier)| tier.netns == id);
+        let mut by_inode = BTreeMap::new();
+        let mut by_address: BTreeMap<Endpoint, Option<usize>> = BTreeMap::new();
+        for (index, pid) in tiers.flat_map(|(index, tier)| tier.pids.iter().map(move |pid| (index, pid))) {
+            let files = ctx.obs.processes.get(pid).into_iter().flat_map(|view| view.files.values());
+            by_inode.extend(files.flat_map(|files| files.sockets.iter().map(|inode| (*inode, index))));
+            let config = ctx.obs.servers.get(pid).and_then(|server| server.config.last());
+            for address in config.into_iter().flat_map(|config| config.passes_to()) {
+                let ListenerAddress::Tcp(ip, port) = address else { continue };
+                let only = by_address.entry((ip.to_canonical(), *port)).or_insert(Some(index));
+                *only = only.filter(|only| *only == index);
+            }
+        }
+        Self { by_inode, by_address }
+    }
+
+    /// The tier that made a connection: the owner of its socket, or else the only tier here that calls that address; of one whose SYN has no answer, also the only one that passes
+    /// requests to it: such a connection is given up before the descriptors are read again.
+    fn of_socket(&self, ctx: &Context<'_>, id: NetnsId, mirrored: &RequestSocket) -> Option<usize> {
+        let of_address = || {
+            let remote = ends(mirrored)?.0;
+            let Some(to) = called(ctx, id, remote) else {
+                return self.by_address.get(&remote).copied().flatten().filter(|_| mirrored.state == TcpState::SynSent);
+            };
+            let mut callers = ctx.path.tiers.iter().enumerate().filter(|(_, tier)| tier.netns == id && tier.upstreams.contains(&to));
+            let caller = callers.next().filter(|_| callers.next().is_none() && to != 0)?;
+            Some(caller.0)
+        };
+        self.by_inode.get(&mirrored.inode).copied().or_else(of_address)
+    }
 }
 
 /// The connections that tiers made, seen from the other end: sent and received exchanged.
-fn mirror(
-    ctx: &Context<'_>,
-    id: NetnsId,
-    sample: &RequestSample,
-    (owners, strangers): (&BTreeMap<u64, usize>, &BTreeSet<u64>),
-) -> RequestSample {
+fn mirror(ctx: &Context<'_>, id: NetnsId, sample: &RequestSample, (callers, strangers): (&Callers, &BTreeSet<u64>)) -> RequestSample {
     let is_open = |socket: &&RequestSocket| matches!(socket.state, TcpState::Established | TcpState::SynSent);
     let own = sample.sockets.iter().filter(|socket| !strangers.contains(&socket.cookie));
     let made = own.filter(is_open).filter(|socket| tier_of(ctx, id, &socket.address).is_none());
-    let turned = made.filter_map(turn).filter(|socket| caller(ctx, id, socket, owners).is_some());
+    let turned = made.filter_map(turn).filter(|socket| callers.of_socket(ctx, id, socket).is_some());
     let sockets = turned.collect();
     RequestSample { sockets, ..sample.clone() }
 }

@@ -105,7 +105,12 @@ const DROPPING: [&str; 3] = ["accept-queue", "conntrack-table", "syn-queue"];
 
 /// What a station refused, in words.
 pub(crate) fn refusals(station: &Station) -> Message {
-    Message::new(if DROPPING.contains(&station.station.as_str()) { "report-refused-tries" } else { "report-refused" })
+    Message::new(match station.station.as_str() {
+        dropping if DROPPING.contains(&dropping) => "report-refused-tries",
+        // Nobody answers them, or nobody listens.
+        "upstream-connect" => "report-refused-connections",
+        _ => "report-refused",
+    })
 }
 
 /// True if the station refused something.

@@ -55,6 +55,8 @@ pub(crate) struct Awaited {
     seen_at: usize,
     /// True if as many wait so at most looks, and never more.
     is_full: bool,
+    /// True if fewer wait so than requests wait for them.
+    asks_for_all: bool,
 }
 
 impl Awaited {
@@ -114,8 +116,9 @@ impl Awaited {
         let asks_for_all = |awaited: &Self| names.is_some_and(|names| names.hold_up(awaited, waiting));
         let is_reason = |awaited: &Self| explains(awaited) || is_stuck(awaited);
         let first = |is: &dyn Fn(&Self) -> bool| all.iter().position(is);
-        let most = first(&is_contended).or_else(|| first(&is_reason)).or_else(|| first(&asks_for_all))?;
-        Some(all.swap_remove(most))
+        let each_waits = first(&is_contended).or_else(|| first(&is_reason));
+        let most = each_waits.or_else(|| first(&asks_for_all))?;
+        Some(Self { asks_for_all: each_waits.is_none(), ..all.swap_remove(most) })
     }
 
     /// True if they wait for data that is read from a disk or written to it.
@@ -214,7 +217,8 @@ impl Awaited {
                 Message::new("evidence-awaited-meanwhile").with("for", waits_for.kind.word()).with("threads", tenths(waits_for.threads));
             Evidence::new(text, "/proc/PID/task/TID/syscall", Some(tenths(waits_for.threads)))
         });
-        std::iter::once(self.proof()).chain(of_holder).collect()
+        let for_all = || Evidence::new(Message::new("evidence-awaited-for-all"), "sock_diag", None);
+        std::iter::once(self.proof()).chain(self.asks_for_all.then(for_all)).chain(of_holder).collect()
     }
 
     fn proof(&self) -> Evidence {
@@ -382,6 +386,7 @@ impl Counted {
             moments,
             seen_at: self.moments.len(),
             is_full,
+            asks_for_all: false,
         }
     }
 }

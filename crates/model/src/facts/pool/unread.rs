@@ -15,10 +15,10 @@ const WORKERS_MIN: usize = 2;
 
 /// Share of the samples in which no more requests are in service than there are threads. The sockets are not all read at the same moment, so a request that ends and its
 /// successor may both be counted.
-const AT_MOST_SHARE: f64 = 0.9;
+pub(crate) const AT_MOST_SHARE: f64 = 0.9;
 
 /// How far the number in service may be below the number of threads, as a share of it, while others wait: those that have just answered and have not read the next request.
-const CHURN_SHARE: f64 = 0.1;
+pub(crate) const CHURN_SHARE: f64 = 0.1;
 
 /// Share of the connections that are held and not read from which those that are read are few.
 const UNREAD_SHARE_MIN: f64 = 0.5;

@@ -15,6 +15,8 @@ use crate::ledger::Calls;
 /// Fewest connections that were seen with an unanswered SYN. One that carries a request and its answer is established for a round trip or more, as long as its SYN takes at
 /// least: of a server that answers, so many are seen without one that is established once in four thousand times.
 const TRIED_MIN: usize = 12;
+/// The same where each lasted for at least half of the time after which its SYN is sent again (RFC 6298: few paths take as long): one packet of three may be lost, and hardly all of them.
+const TRIED_LONG_MIN: usize = 3;
 
 /// An address that a tier passes requests to, and where no connection comes about.
 #[derive(Debug, Clone, PartialEq)]
@@ -135,7 +137,13 @@ fn is_unanswered(ctx: &Context<'_>, calls: &Calls) -> bool {
     let is_it = |ip: std::net::IpAddr, port: u16| (ip.to_canonical(), port) == calls.remote;
     let came = ctx.in_window(&view.answers).flat_map(|(_, counted)| counted.came.keys()).any(|from| is_it(from.ip(), from.port()));
     let ended = ctx.in_window(&view.time_waits).flat_map(|(_, waits)| &waits.dialled).any(|group| is_it(group.remote.0, group.remote.1));
-    calls.tried >= TRIED_MIN && calls.established == 0 && !came && !ended
+    let fewest = if each_connects_s(ctx, calls) >= MOST * INITIAL_RTO_S { TRIED_LONG_MIN } else { TRIED_MIN };
+    calls.tried >= fewest && calls.established == 0 && !came && !ended
+}
+
+/// How long each connection that was tried stood with an unanswered SYN, seconds.
+fn each_connects_s(ctx: &Context<'_>, calls: &Calls) -> f64 {
+    ctx.seconds() * calls.connecting / calls.tried.max(1) as f64
 }
 
 /// True if the tier that connects has requests that may wait for that: at least half of those that would have to, and each for a quarter of the time that one of these takes, as three of four
@@ -143,7 +151,7 @@ fn is_unanswered(ctx: &Context<'_>, calls: &Calls) -> bool {
 fn are_waited_for(ctx: &Context<'_>, calls: &Calls, connecting: f64) -> bool {
     let tier = &ctx.path.tiers[calls.tier];
     let Some(view) = ctx.obs.netns.get(&tier.netns) else { return false };
-    let each_ms = 1e3 * (ctx.seconds() * calls.connecting / calls.tried.max(1) as f64).min(INITIAL_RTO_S);
+    let each_ms = 1e3 * each_connects_s(ctx, calls).min(INITIAL_RTO_S);
     let is_old = |times: &RequestTimes| times.received_last() != Some(false) && times.last_data_recv_ms as f64 >= each_ms / 4.0;
     let waits = |socket: &&RequestSocket| {
         let is_accepted = socket.inode != 0 && socket.state == TcpState::Established && tier.accepts(&socket.address);

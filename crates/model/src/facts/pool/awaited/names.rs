@@ -40,12 +40,12 @@ impl Names {
 
     /// Somebody always asks, and for each request that is answered a question was not.
     fn are_lost(self, awaited: &Awaited) -> bool {
-        awaited.is_always_waited_for() && self.unanswered_rps >= self.answered_rps
+        awaited.is_always_waited_for() && self.unanswered_rps > 0.0 && self.unanswered_rps >= self.answered_rps
     }
 
     /// As many ask as may at once (libuv, a pool of threads), and a question is sent for each request that is answered: the others wait for their turn.
     fn fill_a_place(self, awaited: &Awaited) -> bool {
-        awaited.is_full && self.sent_rps >= self.answered_rps
+        awaited.is_full && self.sent_rps > 0.0 && self.sent_rps >= self.answered_rps
     }
 
     /// Somebody always asks, and a request takes about as long as a look-up: resolvers that find a question for the same name under way wait for its answer (Go). By Little's law a

@@ -33,7 +33,9 @@ pub(super) fn of<'a>(ctx: &Context<'a>, flow: &Flow<'a>) -> Option<Held> {
     let (seen, oldest_ms) = (ages_ms.len(), ages_ms.into_iter().max().unwrap_or(0));
     let share = flow.time_share_watched(stalls)?.min(sent_share(ctx, flow));
     let is_slow = load.map_or(oldest_ms * 1_000 >= SEEN_OLD_US, |load| load.latency_us.p75 >= DELAYED_MIN_US);
-    if seen < SEEN_MIN || !flow.hurts(share) || !is_slow || !cores_are_spare(ctx) {
+    // Where the offered rate was met, the cores had time for it, whoever else used them.
+    let have_cores = || load.is_some_and(|load| !load.wants_more()) || cores_are_spare(ctx);
+    if seen < SEEN_MIN || !flow.hurts(share) || !is_slow || !have_cores() {
         return None;
     }
     let sending = flow.samples().filter(|sample| sample.send_queue > 0).count() as u64;

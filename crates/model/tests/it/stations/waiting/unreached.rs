@@ -109,10 +109,32 @@ proptest! {
     #[test]
     fn it_is_named_wherever_it_costs_a_tenth_and_nowhere_else(waiting in 0_u64..40, failed in 0_u64..400) {
         let obs = behind(waiting, 0, (503, failed));
-        // In each of ten rounds of five samples as many new ones are seen.
-        let is_seen = waiting * 10 >= 12;
+        // In each of ten rounds of five samples, a second, as many new ones are seen.
+        let is_seen = waiting > 0;
         let hurts = failed >= 8 || 40.0 / (40.0 - waiting as f64).max(0.01) >= 1.1;
         prop_assert_eq!(finds(&obs), is_seen && hurts, "{} waiting, {} failed", waiting, failed);
+    }
+}
+
+proptest! {
+    /// A connection now and then: three that stand for more than half a second are no packets that a network lost, and of such as are soon given up more must be seen.
+    #[test]
+    fn few_connections_tell_where_each_stands_for_long(tries in 0_u64..14, lasts in 1_u64..5) {
+        prop_assume!(tries * lasts <= 48);
+        let every = 48 / tries.max(1);
+        let mut obs = behind(0, 0, (504, 400));
+        let view = obs.netns.get_mut(&SERVER).unwrap();
+        let samples = view.request_samples.points().to_vec();
+        view.request_samples = Default::default();
+        for (number, (at_us, mut sample)) in (0..).zip(samples) {
+            if number % every < lasts.min(every) && number / every < tries {
+                sample.sockets.push(made(number / every, TcpState::SynSent));
+            }
+            view.request_samples.push(at_us, Reading::Ok(sample));
+        }
+        // Five samples are a second.
+        let is_seen = tries >= 12 || tries >= 3 && lasts.min(every) >= 3;
+        prop_assert_eq!(finds(&obs), is_seen, "{} of {} samples", tries, lasts);
     }
 }
 
