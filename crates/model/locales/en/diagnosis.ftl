@@ -48,10 +48,10 @@ verdict-unknown-watched-full = Cannot tell: { $remote ->
         [one] one connection
        *[other] { $at_once } connections
     } at once and on no more
-}, and whenever more have come, the others wait for that: { $share } % of the time that its requests take. They come many at once, or something is slower at times. More { $remote ->
+}, and whenever more have come, the others wait for that: { $share } % of the time that its requests take. Many come at once, or something is slow at times. More { $remote ->
     [none] workers or threads
    *[other] connections
-} take more of them at once, as far as the cores and what it calls carry that. A load (-c) tells where the limit is.
+} take more of them at once, if the cores and what it calls can carry that. A load (-c) tells where the limit is.
 verdict-unknown-watched-held = Cannot tell: something holds up the requests again and again{ $tier ->
     [none] {""}
    *[other] , most of them at { $tier }

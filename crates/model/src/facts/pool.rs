@@ -36,7 +36,7 @@ pub(crate) use taking_turns::{TakingTurns, as_quick_as_alone};
 pub(crate) use traced::{TracedProcesses, stop_hurts, waiting_at};
 
 use unread::LeftOpen;
-pub(crate) use unread::{AT_MOST_SHARE, CHURN_SHARE};
+pub(crate) use unread::{AT_MOST_SHARE, WORKERS_MIN, least_taken};
 pub(in crate::facts) use workers::serving as serving_pids;
 pub(crate) use workers::{Hung, identities, worker_pids};
 

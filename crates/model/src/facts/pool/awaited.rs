@@ -341,11 +341,12 @@ impl Tally {
             for wait in call.waits.iter().filter(is_own) {
                 // These are no threads, of which only some are looked at.
                 let is_whole = wait.is_main || matches!(wait.kind, WaitKind::Transaction | WaitKind::NameQuestion);
-                let threads = f64::from(wait.threads) * if is_whole { 1.0 } else { each } / of_one;
+                let here = f64::from(wait.threads) * if is_whole { 1.0 } else { each };
+                let threads = here / of_one;
                 let counted = self.kinds.entry(wait.kind).or_default();
                 counted.threads += threads;
                 if let Some(number) = counted.numbers.last_mut() {
-                    *number += threads * of_one;
+                    *number += here;
                 }
                 counted.of_main += usize::from(wait.is_main);
                 if let Some(object) = &wait.object {

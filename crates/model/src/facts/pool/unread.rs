@@ -11,14 +11,14 @@ use crate::facts::sum::mean;
 use crate::observation::{NetnsView, RequestSample, RequestSocket, SocketAddress, TcpState};
 
 /// Fewest threads of such a pool. With one at a time it may as well be an event loop, which serves many connections in turns.
-const WORKERS_MIN: usize = 2;
+pub(crate) const WORKERS_MIN: usize = 2;
 
 /// Share of the samples in which no more requests are in service than there are threads. The sockets are not all read at the same moment, so a request that ends and its
 /// successor may both be counted.
 pub(crate) const AT_MOST_SHARE: f64 = 0.9;
 
 /// How far the number in service may be below the number of threads, as a share of it, while others wait: those that have just answered and have not read the next request.
-pub(crate) const CHURN_SHARE: f64 = 0.1;
+const CHURN_SHARE: f64 = 0.1;
 
 /// Share of the connections that are held and not read from which those that are read are few.
 const UNREAD_SHARE_MIN: f64 = 0.5;
@@ -57,8 +57,7 @@ fn of_counts(ctx: &Context<'_>, tier: &Tier, threads: usize, (served, unread): (
     // Whatever varies has a tenth of its samples above some number. Threads that are all there is are taken as long as somebody waits for one.
     let in_waiting: Vec<usize> = served.iter().zip(&unread).filter(|(_, unread)| **unread > 0).map(|(served, _)| *served).collect();
     let are_all_taken = |workers: usize| {
-        let least = workers - (CHURN_SHARE * workers as f64).ceil() as usize;
-        in_waiting.iter().filter(|served| **served >= least).count() as f64 >= AT_MOST_SHARE * in_waiting.len() as f64
+        in_waiting.iter().filter(|served| **served >= least_taken(workers)).count() as f64 >= AT_MOST_SHARE * in_waiting.len() as f64
     };
     // The shorter the requests, the more often two are counted for one. Threads that compute are as many as have cores, whatever their number.
     let ready: f64 = tier.pids.iter().filter_map(|pid| Some(ctx.clocked(*pid, |used| used.run_ns)? + delayed(ctx, *pid)?)).sum();
@@ -83,6 +82,11 @@ fn of_counts(ctx: &Context<'_>, tier: &Tier, threads: usize, (served, unread): (
         let is_pool = (WORKERS_MIN..=threads).contains(&workers) && pool.is_full() && pool.is_steady(BUSY_SHARE);
         (is_pool && are_all_taken(workers)).then_some(pool)
     })
+}
+
+/// Fewest in service at which all of so many threads are taken: a few have just answered.
+pub(crate) fn least_taken(workers: usize) -> usize {
+    workers - (CHURN_SHARE * workers as f64).ceil() as usize
 }
 
 /// By sample: the requests that were read and whose client has given up. A thread goes on with them: their data came last, and no answer has gone out since. What is left

@@ -4,12 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::facts::Context;
 use crate::facts::path::{Endpoint, Tier};
-use crate::facts::pool::{AT_MOST_SHARE, CHURN_SHARE, MOST, Pool, PoolKind, STEADY_SHARE, looks};
+use crate::facts::pool::{AT_MOST_SHARE, MOST, Pool, PoolKind, STEADY_SHARE, WORKERS_MIN, least_taken, looks};
 use crate::ledger::{Account, Calls};
 use crate::output::report::LedgerPlaceKind;
-
-/// Fewest of them: an event loop works on one request, and reads whatever has come before it waits again.
-const AT_ONCE_MIN: usize = 2;
 
 /// A place that is full whenever requests wait before it.
 pub(super) struct FullAtTimes<'a> {
@@ -34,7 +31,7 @@ impl<'a> FullAtTimes<'a> {
 
     /// Processes of which each serves one connection, the others waiting in the accept queue.
     fn of_workers(ctx: &Context<'a>, tier: &'a Tier) -> Option<Self> {
-        let pool = Pool::of(ctx, tier).filter(|pool| pool.kind == PoolKind::Processes && !pool.grows && pool.workers >= AT_ONCE_MIN)?;
+        let pool = Pool::of(ctx, tier).filter(|pool| pool.kind == PoolKind::Processes && !pool.grows && pool.workers >= WORKERS_MIN)?;
         let taken = pool.busy.iter().filter(|busy| **busy >= pool.workers).count() as f64 / pool.busy.len().max(1) as f64;
         let waited = pool.queued.iter().filter(|queued| **queued > 0).count();
         // Queue and workers are not read at the same moments. Nobody waits in the queue while a worker is free.
@@ -46,7 +43,7 @@ impl<'a> FullAtTimes<'a> {
     /// Threads behind a selector, before which the others' requests stand unread.
     fn of_threads(account: &Account, tier: &'a Tier) -> Option<Self> {
         let samples: Vec<(f64, f64)> = account.served_and_unread(tier).iter().map(|(_, served, unread)| (*served, *unread)).collect();
-        let at_once = full_at(&samples).filter(|at_once| *at_once >= AT_ONCE_MIN)?;
+        let at_once = full_at(&samples)?;
         Some(Self { tier, remote: None, at_once, share: share_waiting(&samples) })
     }
 
@@ -57,8 +54,7 @@ impl<'a> FullAtTimes<'a> {
         let inside: BTreeMap<u64, f64> = account.served_and_unread(tier).iter().map(|(at_us, served, _)| (*at_us, *served)).collect();
         let both = calls.used_at().filter_map(|(at_us, used)| Some((used, (inside.get(&at_us)? - used).max(0.0))));
         let samples: Vec<(f64, f64)> = both.collect();
-        // A single one may carry the requests of all.
-        let at_once = full_at(&samples).filter(|at_once| *at_once >= AT_ONCE_MIN)?;
+        let at_once = full_at(&samples)?;
         // Of more connections some were free, and what half of the requests do without holds none of them up.
         let is_needed = at_once as f64 >= calls.usual().round() && calls.answered as f64 >= MOST * ended;
         is_needed.then_some(Self { tier, remote: Some(calls.remote), at_once, share: share_waiting(&samples) })
@@ -72,19 +68,21 @@ fn computes(account: &Account, tier: &Tier) -> bool {
     on_cores > at(|place| place == LedgerPlaceKind::Waiting)
 }
 
-/// The number that goes on, by samples of it and of those that wait, if it is the same whenever somebody waits, and never more. `None` if it is not, or if too seldom somebody waited.
+/// The number that goes on, by samples of it and of those that wait, if it is the same whenever somebody waits, and never more. `None` if it is not, or if too seldom somebody waited. A
+/// single one may be an event loop, or carry the requests of all.
 fn full_at(samples: &[(f64, f64)]) -> Option<usize> {
-    let mut in_waiting: Vec<f64> = samples.iter().filter(|(_, waiting)| *waiting >= 1.0).map(|(going, _)| going.round()).collect();
+    let rounded = |going: &f64| going.round() as usize;
+    let mut in_waiting: Vec<usize> = samples.iter().filter(|(_, waiting)| *waiting >= 1.0).map(|(going, _)| rounded(going)).collect();
     if !looks::are_enough(in_waiting.len()) {
         return None;
     }
-    in_waiting.sort_unstable_by(f64::total_cmp);
+    in_waiting.sort_unstable();
     let place = (AT_MOST_SHARE * in_waiting.len() as f64).ceil() as usize;
-    let most = in_waiting.get(place.saturating_sub(1)).copied().filter(|most| *most >= 1.0)?;
-    let least = most - (CHURN_SHARE * most).ceil().min(most - 1.0);
-    let are_taken = in_waiting.iter().filter(|going| **going >= least).count() as f64 >= STEADY_SHARE * in_waiting.len() as f64;
-    let are_all = samples.iter().filter(|(going, _)| going.round() <= most).count() as f64 >= AT_MOST_SHARE * samples.len() as f64;
-    (are_taken && are_all).then_some(most as usize)
+    let most = in_waiting.get(place.saturating_sub(1)).copied().filter(|most| *most >= WORKERS_MIN)?;
+    let taken = in_waiting.iter().filter(|going| **going >= least_taken(most)).count();
+    let within = samples.iter().filter(|(going, _)| rounded(going) <= most).count();
+    let is_it = taken as f64 >= STEADY_SHARE * in_waiting.len() as f64 && within as f64 >= AT_MOST_SHARE * samples.len() as f64;
+    is_it.then_some(most)
 }
 
 /// Share of the time that passes in waiting.

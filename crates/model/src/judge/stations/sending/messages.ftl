@@ -24,7 +24,7 @@ evidence-buffer-bound = A buffer holds { $buffer } KiB including overhead. The w
 evidence-buffer-sysctl = It has grown to the kernel's maximum: { $max } KiB.
 evidence-buffer-program = The kernel would let it grow to { $max } KiB: the program set it itself (SO_SNDBUF).
 finding-delayed-ack-stall-symptom = Of { $under_way } requests in flight, { $waiting } wait until { $tier } reads them, and { $share } % of the requests' time is this. Without it, clients would only wait longer to be read: what holds the server back comes first.
-finding-delayed-ack-stall-symptom-inside = Of { $under_way } requests in flight, { $inside } wait inside { $tier } for each other, and { $share } % of the requests' time is this. Without it, clients would only wait there sooner: what holds the server back inside comes first.
+finding-delayed-ack-stall-symptom-inside = Of { $under_way } requests in flight, { $inside } wait for each other inside { $tier }; the stall takes { $share } % of the requests' time. Without it they would only wait there sooner. What holds them back inside comes first.
 finding-delayed-ack-stall-symptom-full = { $threads ->
     [2] Both threads of { $tier } that serve requests are taken
    *[other] All { $threads } threads of { $tier } that serve requests are taken

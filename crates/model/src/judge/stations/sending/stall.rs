@@ -5,6 +5,7 @@ use super::Held;
 use super::flow::Flow;
 use crate::facts::Context;
 use crate::facts::cores::cores_are_spare;
+use crate::facts::harm::Cost;
 use crate::judge::finding::Evidence;
 use crate::judge::id::FindingId;
 use crate::observation::{TcpSample, TcpState};
@@ -26,12 +27,17 @@ const SEEN_MIN: usize = 10;
 /// Whether and how much this flow stalls.
 pub(super) fn of<'a>(ctx: &Context<'a>, flow: &Flow<'a>) -> Option<Held> {
     let load = ctx.obs.load.as_ref();
+    // No more than this can be stalled: most servers are spared the rest.
+    let sent = sent_share(ctx, flow);
+    if !Cost::of_time(sent).hurts() {
+        return None;
+    }
     // Few connections are seen too seldom where each is read once a second.
     let more = (stalled_ms(flow).len() < SEEN_MIN).then(|| flow.by_requests(ctx)).flatten();
     let flow = more.as_ref().unwrap_or(flow);
     let ages_ms = stalled_ms(flow);
     let (seen, oldest_ms) = (ages_ms.len(), ages_ms.into_iter().max().unwrap_or(0));
-    let share = flow.time_share_watched(stalls)?.min(sent_share(ctx, flow));
+    let share = flow.time_share_watched(stalls)?.min(sent);
     let is_slow = load.map_or(oldest_ms * 1_000 >= SEEN_OLD_US, |load| load.latency_us.p75 >= DELAYED_MIN_US);
     // Where the offered rate was met, the cores had time for it, whoever else used them.
     let have_cores = || load.is_some_and(|load| !load.wants_more()) || cores_are_spare(ctx);

@@ -90,7 +90,7 @@ evidence-awaited-meanwhile = { $threads } of its processes, on average, waited m
     [child] a process that they started
    *[output] whoever reads their output
 }: most likely the one that has the lock.
-evidence-awaited-for-all = The other requests wait for one of these to be free, or for the same answer. Where the program looks names up in a few threads, more of these help as well.
+evidence-awaited-for-all = The other requests wait for one of these to be free, or for the same answer. If the program looks names up in a few threads, more threads help as well.
 evidence-awaited = { $of ->
     [sockets] { $seen } of { $looks } looks at its processes found connected sockets that ask { $what }: { $threads } on average.
     [sessions] { $seen } of { $looks } looks at its processes found sessions that wait for { $what }: { $threads } on average.
