@@ -6,18 +6,20 @@ use chokepoint_model::observation::{ConfigurationFiles, FileEdit, SettingValue};
 use crate::diff::{Step, changed_lines, script};
 use crate::nginx::{self, FastcgiReuse, ListenSocket, LogLevels, Nginx, Position, SessionCache};
 use crate::php_fpm::{self, Fpm, PoolSocket};
-use crate::{Edited, HIDDEN, dump, piece, text};
+use crate::{Edited, HIDDEN, dump, haproxy, piece, text};
 
 /// The version of nginx whose defaults apply. Those of the settings edited here are the same since 1.9.
 const NGINX: nginx::Version = nginx::Version(1, 22, 1);
 
-/// The configuration of either server.
+/// The configuration of a server that can be edited.
 #[derive(Debug, Clone)]
 pub enum Tree {
     /// nginx.
     Nginx(nginx::Tree),
     /// php-fpm.
     PhpFpm(php_fpm::Tree),
+    /// HAProxy.
+    Haproxy(haproxy::Tree),
 }
 
 impl Tree {
@@ -29,6 +31,7 @@ impl Tree {
         match self {
             Self::Nginx(tree) => nginx_value(&Nginx::of(tree, NGINX), setting),
             Self::PhpFpm(tree) => php_fpm_value(tree, setting),
+            Self::Haproxy(tree) => haproxy::limit(tree, haproxy_limit(setting)?).map(|value| value.to_string()),
         }
     }
 
@@ -47,6 +50,10 @@ impl Tree {
                 set_php_fpm(&mut editor, tree, setting, to)?;
                 editor.finish().map_err(|error| error.to_string())
             }
+            Self::Haproxy(tree) => {
+                let place = haproxy_limit(setting).ok_or("it is not a setting of HAProxy")?;
+                haproxy::set_limit(tree, place, to).map_err(|error| error.to_string())
+            }
         }
     }
 
@@ -55,6 +62,7 @@ impl Tree {
         match self {
             Self::Nginx(tree) => tree.files().iter().map(|file| (&*file.path, file.text())).collect(),
             Self::PhpFpm(tree) => tree.files().iter().map(|file| (&*file.path, file.text())).collect(),
+            Self::Haproxy(tree) => tree.files().iter().map(|file| (&*file.path, file.text())).collect(),
         }
     }
 }
@@ -79,6 +87,7 @@ impl DumpedFiles {
             ServerKind::PhpFpm => {
                 php_fpm::Tree::from_dump(dump, self.prefix.as_deref()).map(Tree::PhpFpm).map_err(|error| error.to_string())
             }
+            ServerKind::Haproxy => haproxy::Tree::from_dump(dump).map(Tree::Haproxy).map_err(|error| error.to_string()),
         }
     }
 
@@ -126,6 +135,7 @@ impl DumpedFiles {
         let hidden = match self.server {
             ServerKind::Nginx => nginx::hide(&self.dump).map_err(|error| error.to_string()),
             ServerKind::PhpFpm => php_fpm::hide(&self.dump, self.prefix.as_deref()).map_err(|error| error.to_string()),
+            ServerKind::Haproxy => haproxy::hide(&self.dump).map_err(|error| error.to_string()),
         };
         hidden.map(|hidden| hidden.text)
     }
@@ -133,7 +143,7 @@ impl DumpedFiles {
     /// True if a recording keeps this line as it stands. In a recording itself a hidden word or the mark of a comment without words shows that it was another.
     fn is_recorded(&self, line: &str, kept: Option<&str>) -> bool {
         let mark = match self.server {
-            ServerKind::Nginx => '#',
+            ServerKind::Nginx | ServerKind::Haproxy => '#',
             ServerKind::PhpFpm => ';',
         };
         let is_marked = line.trim_end().ends_with(mark);
@@ -153,6 +163,10 @@ fn replaced<'t>(old: &'t str, new: &str) -> impl Iterator<Item = (usize, &'t str
 }
 
 impl ConfigurationFiles for DumpedFiles {
+    fn server(&self) -> ServerKind {
+        self.server
+    }
+
     fn text(&self) -> &str {
         &self.dump
     }
@@ -226,6 +240,7 @@ fn nginx_value(nginx: &Nginx, setting: &ServerSetting) -> Option<String> {
         | ServerSetting::PhpFpmBacklog { .. }
         | ServerSetting::PhpFpmSecondPool { .. }
         | ServerSetting::PhpFpmListen { .. }
+        | ServerSetting::Limit { .. }
         | ServerSetting::Text { .. } => return None,
     };
     Some(number.to_string())
@@ -283,11 +298,20 @@ fn nginx_edited(tree: &nginx::Tree, setting: &ServerSetting, to: &str) -> Result
         | ServerSetting::PhpFpmBacklog { .. }
         | ServerSetting::PhpFpmSecondPool { .. }
         | ServerSetting::PhpFpmListen { .. }
+        | ServerSetting::Limit { .. }
         | ServerSetting::Text { .. } => {
             return Err(missing());
         }
     };
     done.and_then(|()| editor.finish()).map_err(|error| error.to_string())
+}
+
+/// The place of a limit of HAProxy.
+fn haproxy_limit(setting: &ServerSetting) -> Option<haproxy::LimitPlace<'_>> {
+    match setting {
+        ServerSetting::Limit { server: ServerKind::Haproxy, section, line, limit } => Some(haproxy::LimitPlace { section, line, limit }),
+        _ => None,
+    }
 }
 
 fn php_fpm_key(setting: &ServerSetting) -> Option<(&str, &'static str)> {

@@ -38,9 +38,9 @@ pub use profile::{CpuProfile, ProfileFunction, ProfilePart};
 pub use request::Request;
 pub use request_sample::{DumpMoment, Flight, RequestSample, RequestSocket, RequestTimes};
 pub use server::{
-    AccessLog, ConfigurationFiles, ErrorLog, FileEdit, LogExtent, NginxAsks, NginxConfig, NginxDebugLog, NginxLimit, NginxListen, NginxOwn,
-    NginxPass, NginxStatus, NginxTlsSessions, Origin, PhpFpmConfig, PhpFpmPool, PhpFpmStatus, ServerConfig, ServerFiles, ServerStatus,
-    ServerView, Setting, SettingValue, is_unserved,
+    AccessLog, ConfigurationFiles, ErrorLog, FileEdit, LogExtent, MasterProcess, NginxAsks, NginxConfig, NginxDebugLog, NginxLimit,
+    NginxListen, NginxOwn, NginxPass, NginxStatus, NginxTlsSessions, Origin, PhpFpmConfig, PhpFpmPool, PhpFpmStatus, ServerConfig,
+    ServerFiles, ServerStatus, ServerView, Setting, SettingValue, is_unserved,
 };
 pub use socket::{
     Listener, ListenerAddress, Socket, SocketAddress, TcpState, TimeWaitAccepted, TimeWaitDialled, TimeWaits, UnixPeer, Wait,

@@ -103,7 +103,9 @@ impl Server {
 
 impl Setting for Server {
     fn read(&self) -> Result<Found, ApplyError> {
-        let value = edit::value(&self.view(None)?, &self.main, &self.setting, &[]).map_err(|why| self.bad(why))?;
+        // Which files are read besides the main one is known from the process: that it is not the server comes before that they lack the setting.
+        let missing = |why| self.running().err().unwrap_or_else(|| self.bad(why));
+        let value = edit::value(&self.view(None)?, &self.main, &self.setting, &[]).map_err(missing)?;
         Ok(Found { value, place: None })
     }
 

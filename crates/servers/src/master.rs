@@ -58,8 +58,8 @@ pub struct MasterDef {
     pub(crate) main_in_title: fn(&str) -> Option<String>,
     /// True if it opens a relative main file from the directory in which it was started, false if from its prefix.
     pub main_is_of_start: bool,
-    /// Arguments with which its program tests the configuration that begins in a file, instead of the master with this title.
-    pub(crate) test_arguments: fn(main: &str, title: &str) -> Vec<String>,
+    /// Arguments with which its program tests the configuration that begins in a file and goes on in others, instead of the master with this title.
+    pub(crate) test_arguments: fn(main: &str, also: &[String], title: &str) -> Vec<String>,
     /// The signal that makes it read its configuration again.
     pub reload_signal: ReloadSignal,
     /// True if it executes its own program again in order to read its configuration, so that the process gets another stack.
@@ -196,9 +196,9 @@ impl MasterDef {
         (self.main_in_title)(title)
     }
 
-    /// Arguments with which the program tests the configuration that begins in `main`, as the master with this title has it.
-    pub fn test_arguments(&self, main: &str, title: &str) -> Vec<String> {
-        (self.test_arguments)(main, title)
+    /// Arguments with which the program tests the configuration that begins in `main` and goes on in `also`, as the master with this title has it.
+    pub fn test_arguments(&self, main: &str, also: &[String], title: &str) -> Vec<String> {
+        (self.test_arguments)(main, also, title)
     }
 }
 

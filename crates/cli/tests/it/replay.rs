@@ -10,7 +10,7 @@ mod unread;
 
 use std::collections::BTreeSet;
 
-use chokepoint_model::change::{Activation, Change, ServerSetting};
+use chokepoint_model::change::{Activation, Change, ServerKind, ServerSetting};
 use chokepoint_model::observation::NetnsId;
 use serde_json::Value;
 
@@ -120,7 +120,7 @@ fn no_remedy_is_taken_back_by_the_steps_that_make_it() {
 
 /// True for the test of a configuration, for what puts it in force, and for the wait until it is.
 fn is_reload(command: &str) -> bool {
-    [" -t ", "kill -", "systemctl reload ", "systemctl restart ", "worker process is shutting down"]
+    [" -t ", " -c -f ", "kill -", "systemctl reload ", "systemctl restart ", "worker process is shutting down"]
         .iter()
         .any(|part| command.contains(part))
 }
@@ -140,6 +140,12 @@ fn every_change_fits_the_schema() {
         ServerSetting::PhpFpmSecondPool { pool: named("www") },
         ServerSetting::PhpFpmListen { pool: named("www") },
         ServerSetting::NginxFastcgiAddress { address: named("127.0.0.1:9000"), socket: named("unix:/run/www.sock") },
+        ServerSetting::Limit {
+            server: ServerKind::Haproxy,
+            section: named("backend app"),
+            line: named("server a"),
+            limit: named("maxconn"),
+        },
     ];
     let of_server = |setting: &ServerSetting| Change::Server {
         server: setting.server(),
@@ -176,6 +182,7 @@ fn every_change_fits_the_schema() {
                 | ServerSetting::PhpFpmSecondPool { .. }
                 | ServerSetting::PhpFpmListen { .. }
                 | ServerSetting::NginxFastcgiAddress { .. }
+                | ServerSetting::Limit { .. }
                 | ServerSetting::Text { .. } => {}
             },
         }

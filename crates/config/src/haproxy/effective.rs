@@ -33,6 +33,11 @@ impl Global {
         self.values.number("maxsessrate").filter(|setting| setting.value > 0)
     }
 
+    /// The number of a limit by its name.
+    pub(super) fn number(&self, limit: &str) -> Option<u64> {
+        self.values.number(limit).map(|setting| setting.value)
+    }
+
     /// `nbthread`. `None`: a thread for each core that it may run on (since 2.0).
     pub fn threads(&self) -> Option<Setting<u64>> {
         self.values.number("nbthread").filter(|setting| setting.value > 0)

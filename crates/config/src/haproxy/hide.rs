@@ -1,20 +1,24 @@
-//! Hides every word of a HAProxy configuration that the model does not read. Comments are removed; line numbers stay the same.
+//! Hides every word of a HAProxy configuration that the model does not read. Comments are removed, but for a few words behind a line that remedies edit and of which nothing is hidden:
+//! it can be shown as it is edited. Behind any other line that has one the mark of a comment is left. Line numbers stay the same.
 
 use super::effective::GLOBAL;
 use super::error::LoadError;
 use super::file::{Entry, File};
 use super::proxy::{
-    BIND_OPTIONS, ProxyKind, QUIET_FILTERS, REFUSAL_OPTIONS, SCRIPT, SERVER_FLAGS, SERVER_OPTIONS, SETTINGS, refuses, runs_script,
+    BIND_OPTIONS, PLAIN_SERVER_FLAGS, PLAIN_SERVER_OPTIONS, ProxyKind, QUIET_FILTERS, REFUSAL_OPTIONS, SCRIPT, SERVER_FLAGS,
+    SERVER_OPTIONS, SETTINGS, refuses, runs_script,
 };
 use super::tree::{Tree, from, is_section};
 use crate::dump;
-use crate::hidden::{HIDDEN, Hidden, ends_only};
+use crate::hidden::{HIDDEN, Hidden, ends_only, is_words};
 
 /// Longest name of a proxy or server that is kept.
 const NAME_MAX: usize = 255;
 /// Longest number with its unit.
 const VALUE_MAX: usize = 20;
 const UNIT_MAX: usize = 2;
+/// How the lines begin that remedies edit.
+const EDITED: &[&str] = &["bind", "maxconn", "maxsessrate", "rate-limit", "server"];
 /// Stands for the name of a script.
 const SCRIPT_HIDDEN: &str = "lua.hidden";
 /// Stands for a backend that each request decides.
@@ -51,7 +55,6 @@ fn of_file(file: &File, out: &mut Hidden) -> String {
         out.comments += ends_only(&file.text()[at..entry.span.start], &mut text);
         at = entry.span.end;
         out.directives += 1;
-        out.comments += usize::from(entry.comment.is_some());
         if is_section(entry) {
             section = match entry.word(0) {
                 "global" => Section::Global,
@@ -61,16 +64,35 @@ fn of_file(file: &File, out: &mut Hidden) -> String {
             };
         }
         let is_kept = kept(entry, section);
+        let is_whole = EDITED.contains(&entry.word(0)) && is_kept.iter().all(|is_kept| *is_kept);
         let indent = file.text()[entry.span.clone()].len() - file.text()[entry.span.clone()].trim_start_matches([' ', '\t']).len();
         text.push_str(&file.text()[entry.span.start..entry.span.start + indent]);
-        let words = entry.words.iter().enumerate().zip(is_kept).map(|((at, word), is_kept)| {
+        for ((at, word), is_kept) in entry.words.iter().enumerate().zip(is_kept) {
+            // The blanks between its words, so that a line of which nothing is hidden stays as it is.
+            let before = at.checked_sub(1).map_or(word.span.start, |before| entry.words[before].span.end);
+            text.push_str(&file.text()[before..word.span.start]);
             out.values += usize::from(!is_kept);
-            if is_kept { &file.text()[word.span.clone()] } else { stand_in(entry, at) }
-        });
-        text.push_str(&words.collect::<Vec<_>>().join(" "));
+            text.push_str(if is_kept { &file.text()[word.span.clone()] } else { stand_in(entry, at) });
+        }
+        text.push_str(&rest(file, entry, is_whole, out));
     }
     out.comments += ends_only(&file.text()[at..], &mut text);
     text
+}
+
+/// What a recording keeps behind the last word of a line.
+fn rest(file: &File, entry: &Entry, is_whole: bool, out: &mut Hidden) -> String {
+    let end = entry.words.last().map_or(entry.span.end, |word| word.span.end);
+    let behind = &file.text()[end..entry.span.end];
+    let Some(at) = entry.comment else {
+        // HAProxy reads a line up to a zero.
+        return if behind.trim().is_empty() { behind.to_owned() } else { String::new() };
+    };
+    if is_whole && is_words(&file.text()[at + 1..entry.span.end]) {
+        return behind.to_owned();
+    }
+    out.comments += 1;
+    format!("{}#", &file.text()[end..at])
 }
 
 /// What stands for a hidden word. That a script may call others is read, not which one it is; and that each request decides on its backend, not how.
@@ -105,16 +127,16 @@ fn kept(entry: &Entry, section: Section) -> Vec<bool> {
             "use_backend" if section == Section::Proxy => keep(&mut (0..2).filter(|at| *at == 0 || is_name(entry, *at))),
             "server" if section == Section::Proxy => {
                 keep(&mut (0..3).filter(|at| *at == 0 || (*at == 1 && is_name(entry, *at)) || (*at == 2 && is_address(entry, *at))));
-                keep(&mut options(entry, 3, (SERVER_OPTIONS, SERVER_FLAGS)).into_iter());
+                keep(&mut server_options(entry, 3).into_iter());
             }
             "server-template" if section == Section::Proxy => {
                 keep(&mut (0..3).filter(|at| *at == 0 || (*at == 1 && is_name(entry, *at)) || (*at == 2 && is_value(entry, *at))));
                 keep(&mut (3..4).filter(|at| is_address(entry, *at)));
-                keep(&mut options(entry, 4, (SERVER_OPTIONS, SERVER_FLAGS)).into_iter());
+                keep(&mut server_options(entry, 4).into_iter());
             }
             "default-server" => {
                 keep(&mut (0..1));
-                keep(&mut options(entry, 1, (SERVER_OPTIONS, SERVER_FLAGS)).into_iter());
+                keep(&mut server_options(entry, 1).into_iter());
             }
             "filter" if section == Section::Proxy => keep(&mut (0..2).filter(|at| *at == 0 || QUIET_FILTERS.contains(&entry.word(*at)))),
             _ if runs_script(entry) && section == Section::Proxy => keep(&mut (0..1)),
@@ -135,6 +157,12 @@ fn setting(entry: &Entry) -> Vec<usize> {
     let length = name.split(' ').count();
     let is_said = if *name == "default_backend" { is_name(entry, length) } else { is_value(entry, length) };
     (0..length).chain(is_said.then_some(length)).collect()
+}
+
+/// The words of a server's options that are read, or that say nothing of anybody.
+fn server_options(entry: &Entry, from: usize) -> Vec<usize> {
+    let (valued, flags) = ([SERVER_OPTIONS, PLAIN_SERVER_OPTIONS].concat(), [SERVER_FLAGS, PLAIN_SERVER_FLAGS].concat());
+    options(entry, from, (&valued, &flags))
 }
 
 /// The words of the options that are read.

@@ -24,6 +24,34 @@ pub(super) const SETTINGS: &[&str] = &[
 pub(super) const BIND_OPTIONS: &[&str] = &["backlog", "maxconn"];
 pub(super) const SERVER_OPTIONS: &[&str] = &["maxconn", "maxqueue", "minconn"];
 pub(super) const SERVER_FLAGS: &[&str] = &["backup", "disabled"];
+/// Options of `server` that are not read and say nothing of anybody: a recording keeps them, so that a line with them can be shown.
+pub(super) const PLAIN_SERVER_OPTIONS: &[&str] = &[
+    "error-limit",
+    "fall",
+    "fastinter",
+    "downinter",
+    "inter",
+    "max-reuse",
+    "pool-max-conn",
+    "pool-purge-delay",
+    "rise",
+    "slowstart",
+    "weight",
+];
+/// Those of them that have no value.
+pub(super) const PLAIN_SERVER_FLAGS: &[&str] = &[
+    "allow-0rtt",
+    "check",
+    "check-send-proxy",
+    "check-ssl",
+    "enabled",
+    "no-check",
+    "non-stick",
+    "send-proxy",
+    "send-proxy-v2",
+    "ssl",
+    "tfo",
+];
 /// Filters that call nobody.
 pub(super) const QUIET_FILTERS: &[&str] = &["bwlim-in", "bwlim-out", "cache", "compression", "trace"];
 /// With what the name of a script of Lua begins.
@@ -106,6 +134,19 @@ impl Values {
     }
 }
 
+/// The index of the value of an option that a line has, from a word on. These options take a value; the last one of a name counts.
+pub(super) fn option_value(entry: &Entry, from: usize, valued: &[&str], name: &str) -> Option<usize> {
+    let (mut found, mut at) = (None, from);
+    while at < entry.words.len() {
+        if valued.contains(&entry.word(at)) {
+            found = if entry.word(at) == name { Some(at + 1) } else { found };
+            at += 1;
+        }
+        at += 1;
+    }
+    found
+}
+
 /// The settings of a `defaults` section, or those that a proxy begins with.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Preset {
@@ -116,6 +157,8 @@ pub(super) struct Preset {
 /// One `bind`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bind {
+    /// Its addresses, as they are written.
+    pub written: String,
     /// Its addresses.
     pub addresses: Vec<Address>,
     /// The line.
@@ -294,6 +337,18 @@ impl Proxy {
         self.preset.values.text("mode").is_some_and(|mode| mode.value == "http")
     }
 
+    /// The number of a limit in force: of the proxy, or of its only line that begins so ("server a", "bind :80").
+    pub(super) fn number(&self, line: &str, limit: &str) -> Option<u64> {
+        let (kind, name) = line.split_once(' ').unwrap_or((line, ""));
+        let of_lines: Vec<&Values> = match kind {
+            "" => vec![&self.preset.values],
+            "server" => self.servers.iter().filter(|server| server.name == name).map(|server| &server.options).collect(),
+            _ => self.binds.iter().filter(|bind| bind.written == name).map(|bind| &bind.options).collect(),
+        };
+        let [values] = of_lines[..] else { return None };
+        values.number(limit).map(|setting| setting.value)
+    }
+
     /// Every backend that it may use; a `None` among them means any.
     pub fn backends(&self) -> Vec<Use> {
         let default = self.preset.values.0.get("default_backend");
@@ -310,7 +365,8 @@ impl Proxy {
                 let addresses = word.map_or_else(|| vec![Address::Unknown], |word| address::listens(&word.text));
                 let mut options = Values::default();
                 options.options(entry, 2, (BIND_OPTIONS, &[]), place);
-                self.binds.push(Bind { addresses, place: place.clone(), options });
+                let written = entry.word(1).to_owned();
+                self.binds.push(Bind { written, addresses, place: place.clone(), options });
             }
             "use_backend" => {
                 let known = entry.words.get(1).filter(|word| !word.computed && !word.text.contains('%'));

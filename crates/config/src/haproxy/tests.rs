@@ -13,10 +13,10 @@ global
 defaults slow from unknown
     timeout queue 250
 defaults
-    mode http
+    mode http # for the shop
     timeout connect 5s
     timeout server 1m
-    maxconn 900
+    maxconn 900 # key=S3cret
     default-server maxconn 50
 frontend www
     bind :80,[::1]:81 maxconn 100
@@ -162,8 +162,12 @@ fn hidden(text: &str) -> String {
 #[test]
 fn a_recording_keeps_what_is_read_and_nothing_else() {
     let left = hidden(SHOP);
-    assert!(!left.contains("S3cret") && !left.contains("path_beg") && !left.contains("enough") && !left.contains("HOST"), "{left}");
-    assert!(left.contains("    server a 127.0.0.1:8081 hidden maxconn 2 hidden hidden\n"), "{left}");
+    assert!(!left.contains("S3cret") && !left.contains("path_beg") && !left.contains("for the shop") && !left.contains("HOST"), "{left}");
+    assert!(left.contains("    server a 127.0.0.1:8081 check maxconn 2 weight 10\n"), "{left}");
+    assert!(
+        left.contains("    maxconn 4000 # enough\n") && left.contains("    mode http #\n") && left.contains("    maxconn 900 #\n"),
+        "{left}"
+    );
     assert!(left.contains("    hidden hidden hidden hidden\n"), "{left}");
     let (before, after) = (read(SHOP), read(&left));
     let told = |read: &Haproxy| {

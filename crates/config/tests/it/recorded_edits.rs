@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use chokepoint_config::server_setting::DumpedFiles;
-use chokepoint_config::{dump, nginx, php_fpm, text};
+use chokepoint_config::{dump, haproxy, nginx, php_fpm, text};
 use chokepoint_model::change::{ServerKind, ServerSetting};
 use chokepoint_model::observation::{ConfigurationFiles, FileEdit};
 use proptest::prelude::*;
@@ -26,6 +26,7 @@ fn recorded(files: &DumpedFiles) -> Option<DumpedFiles> {
     let hidden = match files.server {
         ServerKind::Nginx => nginx::hide(&files.dump).ok()?,
         ServerKind::PhpFpm => php_fpm::hide(&files.dump, None).ok()?,
+        ServerKind::Haproxy => haproxy::hide(&files.dump).ok()?,
     };
     Some(DumpedFiles { dump: hidden.text, ..files.clone() })
 }
@@ -64,6 +65,12 @@ fn settings(server: ServerKind, file: &str) -> Vec<Wanted> {
                 let socket = ServerSetting::socket("/run/x.sock", "www-data");
                 wanted.push((ServerSetting::PhpFpmSecondPool { pool: pool.clone() }, socket.clone()));
                 wanted.push((ServerSetting::PhpFpmListen { pool }, socket));
+            }
+        }
+        ServerKind::Haproxy => {
+            for (section, line, limit) in HAPROXY_LIMITS {
+                let (section, line, limit) = (section.to_string(), line.to_string(), limit.to_string());
+                wanted.push((ServerSetting::Limit { server, section, line, limit }, "43".to_owned()));
             }
         }
     }
@@ -127,6 +134,25 @@ fn a_line_with_a_few_words_behind_its_setting_is_edited_and_any_other_hidden_lin
     assert!(diffs[1].ends_with("@@ -4,0 +5 @@\n+listen.backlog = 4096\n"), "below the sample: {diffs:?}");
 }
 
+#[test]
+fn a_line_of_haproxy_is_edited_if_a_recording_shows_all_of_it() {
+    let is_edited = |line: &str| edits(ServerKind::Haproxy, &format!("backend app\n{line}\n"))[4].is_ok();
+    for line in [
+        "\tserver a  10.0.0.1:80 check maxconn 2",
+        " server a 10.0.0.1:80 maxconn 2 weight 10 inter 2s # two, by hand",
+        " server a app.example.org:80 ",
+    ] {
+        assert!(is_edited(line), "{line}");
+    }
+    for line in [
+        " server a 10.0.0.1:80 cookie S3cret maxconn 2",
+        " server a 10.0.0.1:80 maxconn 2 # token=8f4e2c1ab09d",
+        " server a 10.0.0.1:80 maxconn 2 #",
+    ] {
+        assert!(!is_edited(line), "{line}");
+    }
+}
+
 const NGINX_LINES: &[&str] = &[
     "worker_rlimit_nofile 64;",
     "error_log /e.log debug;",
@@ -145,6 +171,23 @@ const PHP_FPM_LINES: &[&str] = &[
     "pm = static",
     "env[A] = b",
     "user = x",
+];
+const HAPROXY_LIMITS: &[(&str, &str, &str)] = &[
+    ("global", "", "maxconn"),
+    ("frontend www", "", "maxconn"),
+    ("frontend www", "", "rate-limit sessions"),
+    ("frontend www", "bind :80", "maxconn"),
+    ("backend app", "server a", "maxconn"),
+    ("backend app", "server b", "maxconn"),
+];
+const HAPROXY_LINES: &[&str] = &[
+    "global\n\tmaxconn 4000",
+    "defaults\n  mode http\n  maxconn   900",
+    "frontend www\n  bind :80  maxconn 5\n  rate-limit sessions 30",
+    "frontend www\n  bind :80 ssl crt /x.pem",
+    "backend app\n\tserver a\t127.0.0.1:81 check inter 2s maxconn 5\n server b 127.0.0.1:82 cookie b",
+    "backend app\n default-server maxconn 7",
+    "backend app\n server \"a\" 127.0.0.1:81 maxconn '5'",
 ];
 const ENDS: &[&str] = &["", "", "\r", " ", " # a few words", "\t#\u{f7df}", " # key=x", "#"];
 
@@ -166,5 +209,6 @@ proptest! {
     fn any_file_gives_the_same_edits_from_its_recording(picks in proptest::collection::vec((any::<usize>(), proptest::collection::vec(any::<usize>(), 1..6)), 1..6)) {
         edits(ServerKind::Nginx, &with_ends(NGINX_LINES, &picks, "#"));
         edits(ServerKind::PhpFpm, &format!("[www]\n{}", with_ends(PHP_FPM_LINES, &picks, ";")));
+        edits(ServerKind::Haproxy, &with_ends(HAPROXY_LINES, &picks, "#"));
     }
 }

@@ -77,6 +77,8 @@ pub enum ServerKind {
     Nginx,
     /// php-fpm.
     PhpFpm,
+    /// HAProxy.
+    Haproxy,
 }
 
 /// A setting of a server's configuration.
@@ -134,6 +136,17 @@ pub enum ServerSetting {
         /// Its unix socket: "unix:/run/php/www.sock".
         socket: String,
     },
+    /// A limit that a section of the configuration states, for itself or for one line of it ([`crate::observation::StatedLimit`]). Its value is a number.
+    Limit {
+        /// The server.
+        server: ServerKind,
+        /// The section, as it begins: "global", "frontend www", "backend app".
+        section: String,
+        /// How the line begins that has the limit among its words: "server a", "bind :80". Empty if the limit has a line of its own.
+        line: String,
+        /// Its name: "maxconn".
+        limit: String,
+    },
     /// A piece of text in its configuration, which is there exactly once, and another one in its place. Its value is the one of the two that is there. No
     /// finding changes it, only a user's plan.
     Text {
@@ -164,6 +177,7 @@ impl ServerKind {
         match self {
             Self::Nginx => "nginx",
             Self::PhpFpm => "php-fpm",
+            Self::Haproxy => "haproxy",
         }
     }
 }
@@ -195,7 +209,7 @@ impl ServerSetting {
             Self::PhpFpmMaxChildren { .. } | Self::PhpFpmBacklog { .. } | Self::PhpFpmSecondPool { .. } | Self::PhpFpmListen { .. } => {
                 ServerKind::PhpFpm
             }
-            Self::Text { server, .. } => *server,
+            Self::Limit { server, .. } | Self::Text { server, .. } => *server,
         }
     }
 
@@ -213,6 +227,8 @@ impl ServerSetting {
             Self::PhpFpmSecondPool { pool } => format!("second pool of [{pool}]"),
             Self::PhpFpmListen { pool } => format!("listen of [{pool}]"),
             Self::NginxFastcgiAddress { address, .. } => format!("address of the server at {address}"),
+            Self::Limit { section, line, limit, .. } if line.is_empty() => format!("{limit} in {section}"),
+            Self::Limit { section, line, limit, .. } => format!("{limit} of {line} in {section}"),
             Self::Text { find, .. } => format!("\"{find}\""),
         }
     }
@@ -243,6 +259,8 @@ impl ServerSetting {
                 let other = if value == socket { address } else { socket };
                 format!("fastcgi_pass {value};   # in place of {other} (in an upstream: server {value};)")
             }
+            Self::Limit { section, line, limit, .. } if line.is_empty() => format!("{limit} {value}   # in {section}"),
+            Self::Limit { section, line, limit, .. } => format!("{line} ... {limit} {value}   # in {section}"),
             Self::Text { find, with, .. } => format!("\"{value}\" in place of \"{}\"", if value == find { with } else { find }),
         }
     }

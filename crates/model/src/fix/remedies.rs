@@ -4,6 +4,7 @@ mod by_hand;
 mod cgroup;
 mod definition;
 mod kernel;
+mod raise_server_limit;
 mod server;
 mod sums;
 
@@ -40,6 +41,7 @@ pub const REMEDIES: &[&RemedyDef] = &[
     &server::reuse_upstream_connections::ADVICE,
     &server::move_to_unix_socket::WORDS,
     &server::raise_max_children::REMEDY,
+    &raise_server_limit::REMEDY,
     &cgroup::raise_cpu_quota::REMEDY,
     &kernel::mend_sending::RAISE_BUFFER,
     &server::log_errors_alone::REMEDY,
@@ -89,7 +91,7 @@ const ADVICE: &[&AdviceDef] = &[
     &by_hand::spend_less_cpu::MORE_WORKERS,
     &by_hand::spend_less_cpu::SPREAD_PACKETS,
     &by_hand::spend_less_cpu::LOOK_AT_ANSWERS,
-    &by_hand::raise_server_limit::ADVICE,
+    &raise_server_limit::ADVICE,
     &by_hand::raise_shaper_rate::RAISE_RATE,
     &by_hand::mend_connections::FIND_LOSS,
     &by_hand::mend_connections::LET_PACKETS_PASS,
@@ -179,7 +181,8 @@ fn render(scene: &Scene<'_, '_>, def: &RemedyDef, proposal: Proposal, finding: &
 /// The user of the server that a change is about, if that is not root and root measured.
 fn of_another_user(ctx: &Context<'_>, change: &Change) -> Option<u32> {
     let Change::Server { pid, .. } = change else { return None };
-    let uid = ctx.obs.processes.get(pid)?.identity.last()?.uid;
+    let master = ctx.obs.standing_for(*pid).and_then(|(_, view)| view.files.master);
+    let uid = master.map(|master| master.uid).or_else(|| Some(ctx.obs.processes.get(pid)?.identity.last()?.uid))?;
     (ctx.obs.request.by_uid == Some(0) && uid != 0).then_some(uid)
 }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use super::{ListenerAddress, LogEvent, StatedConfig};
-use crate::fix::change::ServerSetting;
+use super::{ListenerAddress, LogEvent, Observation, StatedConfig};
+use crate::fix::change::{ServerKind, ServerSetting};
 use crate::observation::load::Percentiles;
 use crate::observation::series::Series;
 
@@ -37,13 +37,38 @@ pub struct ServerFiles {
     /// except root and the server's user may change, and who; or why that cannot be told. `None` if nobody may, and in recordings of older versions, which
     /// do not tell: their steps stay those that were printed when they were made.
     pub others_write: Option<String>,
+    /// The master, where a worker stands for it here because only its workers listen. `None` where the process itself is the master, or where there is none.
+    pub master: Option<MasterProcess>,
+    /// Files and patterns that are read behind the main one.
+    pub also: Vec<String>,
+}
+
+/// A master that is another process than the one whose configuration was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MasterProcess {
+    /// Its process id.
+    pub pid: u32,
+    /// When it started, in clock ticks since boot.
+    pub start_ticks: u64,
+    /// Its parent.
+    pub parent: u32,
+    /// Its effective user.
+    pub uid: u32,
 }
 
 impl PartialEq for ServerFiles {
     fn eq(&self, other: &Self) -> bool {
         let text = |files: &Self| files.text.as_ref().map(|text| text.text().to_owned());
-        let rest = |files: &Self| (files.prefix.clone(), files.are_elsewhere, files.others_write.clone());
+        let rest = |files: &Self| (files.prefix.clone(), files.are_elsewhere, files.others_write.clone(), files.master, files.also.clone());
         text(self) == text(other) && rest(self) == rest(other)
+    }
+}
+
+impl Observation {
+    /// The worker that stands for this master, and what was read of it. `None` if none does.
+    pub fn standing_for(&self, master: u32) -> Option<(u32, &ServerView)> {
+        let stands = |view: &ServerView| view.files.master.is_some_and(|own| own.pid == master);
+        self.servers.iter().find(|(_, view)| stands(view)).map(|(worker, view)| (*worker, view))
     }
 }
 
@@ -52,6 +77,9 @@ pub type SettingValue<'a> = (&'a ServerSetting, &'a str);
 
 /// Configuration files that can be edited in memory. The model knows no server's syntax: the reader of the files brings it.
 pub trait ConfigurationFiles: fmt::Debug + Send + Sync {
+    /// The server.
+    fn server(&self) -> ServerKind;
+
     /// All files in one text.
     fn text(&self) -> &str;
 

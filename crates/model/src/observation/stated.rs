@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{ListenerAddress, Origin, Setting};
+use crate::fix::change::ServerSetting;
 
 /// The configuration of a server.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -131,6 +132,8 @@ pub struct StatedLimit {
     pub gives_up_ms: Option<Setting<u64>>,
     /// The status of such an answer.
     pub gives_up_status: Option<u16>,
+    /// The setting by which it is changed in the server's files. `None` if that cannot be done here.
+    pub change: Option<ServerSetting>,
     /// Position of the directive.
     pub origin: Origin,
 }

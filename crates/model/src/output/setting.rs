@@ -43,6 +43,7 @@ fn name(change: &Change, words: &Catalogue) -> String {
                 ServerSetting::PhpFpmSecondPool { .. } => "php-fpm-second-pool",
                 ServerSetting::PhpFpmListen { .. } => "php-fpm-listen",
                 ServerSetting::NginxFastcgiAddress { .. } => "nginx-fastcgi-address",
+                ServerSetting::Limit { limit, .. } => return limit.clone(),
                 ServerSetting::Text { .. } => "text",
             };
             format!("setting-{name}")

@@ -1,8 +1,11 @@
 //! Changes of a running server that a user's plan asks for, and no finding: text in its configuration, and its cores.
 
 use crate::facts::path::{self, Tier};
-use crate::fix::change::{Activation, Change, ServerKind, ServerSetting, core_list};
-use crate::observation::{Identity, Observation, ServerConfig};
+use crate::fix::change::{Activation, Change, ServerSetting, core_list};
+use crate::observation::{Identity, Observation};
+
+/// Which configurations can be changed.
+const CHANGEABLE: &str = "only that of nginx, of php-fpm, and of HAProxy with a master process (-W) can be changed";
 
 /// The first process of a server on the path, by the name of its tier.
 ///
@@ -30,20 +33,18 @@ fn first<'o>(obs: &'o Observation, server: &str) -> Result<&'o Identity, String>
 /// As of [`first_process`], or it is no server whose configuration is known.
 pub fn text(obs: &Observation, server: &str, find: &str, with: &str) -> Result<Change, String> {
     let identity = first(obs, server)?;
-    let config = obs.servers.get(&identity.pid).and_then(|view| view.config.last());
-    let config = config.ok_or_else(|| format!("the configuration of {server} was not read: it can be changed for nginx and php-fpm"))?;
-    let kind = match config {
-        ServerConfig::Nginx(_) => ServerKind::Nginx,
-        ServerConfig::PhpFpm(_) => ServerKind::PhpFpm,
-        ServerConfig::Stated(_) => {
-            return Err(format!("the configuration of {server} is read, but only that of nginx and php-fpm can be changed"));
-        }
-    };
+    let view = obs.servers.get(&identity.pid);
+    let config = view.and_then(|view| view.config.last());
+    let config = config.ok_or_else(|| format!("the configuration of {server} was not read: {CHANGEABLE}"))?;
+    let text = view.and_then(|view| view.files.text.as_ref());
+    let kind = text.ok_or_else(|| format!("the configuration of {server} is read and cannot be changed: {CHANGEABLE}"))?.server();
+    let (pid, start_ticks) =
+        view.and_then(|view| view.files.master).map_or((identity.pid, identity.start_ticks), |master| (master.pid, master.start_ticks));
     let setting = ServerSetting::Text { server: kind, find: find.to_owned(), with: with.to_owned() };
     Ok(Change::Server {
         server: kind,
-        pid: identity.pid,
-        start_ticks: identity.start_ticks,
+        pid,
+        start_ticks,
         file: config.file().to_owned(),
         setting,
         from: find.to_owned(),

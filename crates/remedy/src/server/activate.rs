@@ -23,7 +23,7 @@ use crate::record::Wanted;
 const RELOAD_TIME_MAX: Duration = Duration::from_secs(20);
 /// How often to check.
 const RELOAD_POLL: Duration = Duration::from_millis(50);
-/// How long a php-fpm without workers (`ondemand`) must survive its reload.
+/// How long a php-fpm without workers (`ondemand`), or a new worker of a master that does not listen, must survive the reload.
 const QUIET_TIME: Duration = Duration::from_millis(500);
 /// How long old workers of nginx may keep running: a longer busy one proves nothing about the reload.
 const OLD_WORKERS_TIME_MAX: Duration = Duration::from_secs(5);
@@ -115,6 +115,8 @@ fn in_force(
         }
         _ if master.kind == ServerKind::PhpFpm && fresh.is_empty() && waited >= QUIET_TIME && workers.is_empty() => Ok(()),
         _ if fresh.is_empty() => Err(no_worker_yet()),
+        // One that cannot get its sockets or limits ends at once.
+        _ if master.def.is_apart && waited < QUIET_TIME => Err("the new worker may still end".to_owned()),
         // nginx ends its old workers shortly after starting new ones. Until then they say nothing about what is in force.
         _ if workers.len() != fresh.len() && waited < OLD_WORKERS_TIME_MAX => Err("old workers have not exited yet".to_owned()),
         (ServerSetting::NginxListenBacklog { .. }, Some(value)) => {

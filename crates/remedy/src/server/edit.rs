@@ -1,6 +1,7 @@
 //! Settings in configuration files: their value as the server reads it, and the edited file.
 
 use chokepoint_config::Edited;
+use chokepoint_config::haproxy::{self, Haproxy};
 use chokepoint_config::nginx::{self, Nginx};
 use chokepoint_config::php_fpm::{self, Fpm};
 use chokepoint_config::server_setting::Tree;
@@ -12,6 +13,9 @@ use super::view::{Reading, UnwrittenTexts, View, resolve};
 
 /// Directives whose last argument is a file that nginx executes; so are those that end with `_by_lua_file`.
 const PROGRAM_DIRECTIVES: [&str; 5] = ["load_module", "perl_modules", "perl_require", "js_import", "js_include"];
+
+/// Lines of HAProxy's `global` whose next word is a script, which it runs as it reads them.
+const SCRIPT_LINES: [&str; 2] = ["lua-load", "lua-load-per-thread"];
 
 /// The parts of a server's configuration.
 #[derive(Debug, Default)]
@@ -28,11 +32,22 @@ pub(super) struct Parts {
     pub(super) gaps: Vec<String>,
 }
 
-fn load(files: &Files, main: &str, kind: ServerKind, unwritten: UnwrittenTexts<'_>, reading: &mut Reading) -> Result<Tree, String> {
+/// Reads a server's files: the main one, and those that it was given as well.
+fn load(
+    files: &Files,
+    (main, also): (&str, &[String]),
+    kind: ServerKind,
+    unwritten: UnwrittenTexts<'_>,
+    reading: &mut Reading,
+) -> Result<Tree, String> {
     let mut resolve = |pattern: &str| resolve(files, pattern, unwritten, reading);
     match kind {
         ServerKind::Nginx => nginx::Tree::load(main, None, &mut resolve).map(Tree::Nginx).map_err(|error| error.to_string()),
         ServerKind::PhpFpm => php_fpm::Tree::load(main, None, &mut resolve).map(Tree::PhpFpm).map_err(|error| error.to_string()),
+        ServerKind::Haproxy => {
+            let mains: Vec<&str> = [main].into_iter().chain(also.iter().map(String::as_str)).collect();
+            haproxy::Tree::load(&mains, &mut |path: &str| resolve(path)).map(Tree::Haproxy).map_err(|error| error.to_string())
+        }
     }
 }
 
@@ -40,7 +55,7 @@ fn load(files: &Files, main: &str, kind: ServerKind, unwritten: UnwrittenTexts<'
 pub(super) fn parts(view: &View, main: &str, kind: ServerKind) -> Result<Parts, String> {
     view.run(|files| {
         let mut parts = Parts::default();
-        match load(files, main, kind, &[], &mut parts.reading)? {
+        match load(files, (main, view.also()), kind, &[], &mut parts.reading)? {
             Tree::Nginx(tree) => {
                 let directives = tree.files().iter().flat_map(|file| file.directives());
                 let is_program = |name: &str| PROGRAM_DIRECTIVES.contains(&name) || name.ends_with("_by_lua_file");
@@ -58,6 +73,12 @@ pub(super) fn parts(view: &View, main: &str, kind: ServerKind) -> Result<Parts, 
                 parts.lasting_pools = fpm.pools.iter().filter(lasts).map(|pool| pool.name.clone()).collect();
                 parts.gaps = tree.gaps.iter().map(|gap| format!("{} ({})", gap.path, gap.why)).collect();
             }
+            // All of its files are named on its command line; one that cannot be read is an error above.
+            Tree::Haproxy(tree) => {
+                let lines = tree.files().iter().flat_map(|file| file.entries());
+                let scripts = lines.filter(|line| SCRIPT_LINES.contains(&line.word(0)));
+                parts.programs = scripts.map(|line| line.word(1).to_owned()).filter(|path| !path.is_empty()).collect();
+            }
         }
         for list in [&mut parts.reading.files, &mut parts.reading.directories] {
             list.sort_unstable();
@@ -70,12 +91,14 @@ pub(super) fn parts(view: &View, main: &str, kind: ServerKind) -> Result<Parts, 
 /// The value in force once the server has read its files. The error is a sentence without a full stop.
 pub(super) fn value(view: &View, main: &str, setting: &ServerSetting, unwritten: UnwrittenTexts<'_>) -> Result<String, String> {
     let missing = || format!("{main} has no {}", setting.told());
-    view.run(|files| load(files, main, setting.server(), unwritten, &mut Reading::default())?.value(setting).ok_or_else(missing))?
+    view.run(|files| {
+        load(files, (main, view.also()), setting.server(), unwritten, &mut Reading::default())?.value(setting).ok_or_else(missing)
+    })?
 }
 
 /// The edited file. The error is a sentence without a full stop.
 pub(super) fn edited(view: &View, main: &str, setting: &ServerSetting, to: &str, unwritten: UnwrittenTexts<'_>) -> Result<Edited, String> {
-    let all = view.run(|files| load(files, main, setting.server(), unwritten, &mut Reading::default())?.edited(setting, to));
+    let all = view.run(|files| load(files, (main, view.also()), setting.server(), unwritten, &mut Reading::default())?.edited(setting, to));
     let mut files = all??;
     match (files.pop(), files.len()) {
         (Some(file), 0) => Ok(file),
@@ -89,7 +112,7 @@ pub(super) fn edited(view: &View, main: &str, setting: &ServerSetting, to: &str,
 
 /// The addresses on which a configuration listens with sockets of its own; nothing where it cannot be read, or one cannot be compared with a socket's.
 pub(super) fn listens(view: &View, main: &str, kind: ServerKind) -> Option<Vec<ListenAddress>> {
-    let found = view.run(|files| match load(files, main, kind, &[], &mut Reading::default()).ok()? {
+    let found = view.run(|files| match load(files, (main, view.also()), kind, &[], &mut Reading::default()).ok()? {
         Tree::Nginx(tree) => {
             let Nginx { http, stream, .. } = Nginx::of(&tree, nginx::Version::FALLBACK);
             let sockets = http.into_iter().flat_map(|http| http.sockets).chain(stream.into_iter().flat_map(|stream| stream.sockets));
@@ -99,6 +122,11 @@ pub(super) fn listens(view: &View, main: &str, kind: ServerKind) -> Option<Vec<L
             let pools = Fpm::of(&tree, php_fpm::Version::FALLBACK).pools;
             pools.iter().map(|pool| ListenAddress::of_pool(&pool.listen()?.value)).collect()
         }
+        Tree::Haproxy(tree) => {
+            let proxies = Haproxy::of(&tree).ok()?.proxies;
+            let addresses = proxies.iter().flat_map(|proxy| &proxy.binds).flat_map(|bind| &bind.addresses);
+            addresses.map(ListenAddress::of_haproxy).collect()
+        }
     });
     found.ok().flatten()
 }
@@ -106,7 +134,9 @@ pub(super) fn listens(view: &View, main: &str, kind: ServerKind) -> Option<Vec<L
 /// A pool's process manager and listening address.
 pub(super) fn php_fpm_pool(view: &View, main: &str, pool: &str) -> Option<(Option<php_fpm::Manager>, Option<php_fpm::Listen>)> {
     let found = view.run(|files| {
-        let Ok(Tree::PhpFpm(tree)) = load(files, main, ServerKind::PhpFpm, &[], &mut Reading::default()) else { return None };
+        let Ok(Tree::PhpFpm(tree)) = load(files, (main, view.also()), ServerKind::PhpFpm, &[], &mut Reading::default()) else {
+            return None;
+        };
         let fpm = Fpm::of(&tree, php_fpm::Version::FALLBACK);
         let pool = fpm.pool(pool)?;
         Some((pool.manager().map(|manager| manager.value), pool.listen().map(|listen| listen.value)))

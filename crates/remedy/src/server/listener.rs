@@ -5,7 +5,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use chokepoint_config::{nginx, php_fpm};
+use chokepoint_config::{haproxy, nginx, php_fpm};
 use rustix::net::sockopt::socket_acceptconn;
 use rustix::net::{SocketAddrAny, SocketAddrUnix, getsockname};
 use rustix::process::{PidfdGetfdFlags, pidfd_getfd};
@@ -56,6 +56,16 @@ impl ListenAddress {
         }
     }
 
+    /// The same for HAProxy.
+    pub(super) fn of_haproxy(address: &haproxy::Address) -> Option<Self> {
+        match address {
+            haproxy::Address::Ip(ip, port) => Some(Self::Tcp(SocketAddr::new(*ip, *port))),
+            haproxy::Address::Name(_, port) => Some(Self::Port(*port)),
+            haproxy::Address::Unix(path) => path.starts_with('/').then(|| Self::Unix(path.clone())),
+            haproxy::Address::Unknown => None,
+        }
+    }
+
     fn matches(&self, address: &SocketAddrAny) -> bool {
         match self {
             Self::Unix(path) => {
@@ -67,11 +77,20 @@ impl ListenAddress {
     }
 }
 
-/// Checks that a master listens at one of the addresses of its main file. What it says of itself, title and arguments, only proposes the file; the sockets that
+/// Checks that a master, or one of its workers where only these listen, does so at one of the addresses of its main file. What it says of itself, title and arguments, only proposes the file; the sockets that
 /// it holds show that the file is its own. The error is a clause.
 pub(super) fn check_is_of(master: &Master, view: &View, main: &str) -> Result<(), String> {
     let Some(places) = edit::listens(view, main, master.kind).filter(|places| !places.is_empty()) else { return Ok(()) };
-    match of_any(&master.hold()?, master.pid(), &places) {
+    let held = master.hold()?;
+    let mut found = of_any(&held, master.pid(), &places);
+    for worker in master.listening_workers() {
+        // One may end meanwhile.
+        let Ok(process) = worker.hold() else { continue };
+        if found.as_ref().is_ok_and(Vec::is_empty) {
+            found = of_any(&process, worker.pid, &places);
+        }
+    }
+    match found {
         Ok(sockets) if sockets.is_empty() => Err(format!(
             "process {} listens at none of the addresses of {main}, so it is not known to be the server of this file",
             master.pid()

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use chokepoint_foreign::{FileId, Identity};
 use chokepoint_model::change::ServerKind;
 use chokepoint_model::observation::NetnsId;
-use chokepoint_servers::{MasterDef, master_of, master_of_program};
+use chokepoint_servers::{ConfigurationPlace, MasterDef, Started, master_of, master_of_program};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -36,6 +36,8 @@ pub(super) struct Master {
     pub(super) identity: Identity,
     /// What its title says behind "master process": its arguments, or php-fpm's main file. The process sets it itself, so it is read only after the process is identified.
     pub(super) title: String,
+    /// Where its configuration begins, where its command line says so and no title ([`MasterDef::is_apart`]).
+    place: Option<ConfigurationPlace>,
 }
 
 /// A worker of a master.
@@ -46,6 +48,21 @@ pub(super) struct Worker {
     pub(super) start_ticks: u64,
     /// Its command line: "nginx: worker process", "php-fpm: pool www".
     pub(super) title: String,
+}
+
+impl Worker {
+    /// A pidfd of the process. The error is a clause.
+    pub(super) fn hold(&self) -> Result<OwnedFd, String> {
+        let held = open(self.pid)?;
+        let is_same = stat(self.pid).is_some_and(|(_, start_ticks)| start_ticks == self.start_ticks);
+        if is_same { Ok(held) } else { Err(format!("process {} has been replaced by another one", self.pid)) }
+    }
+}
+
+/// A pidfd of the process with this pid. The error is a clause.
+fn open(pid: u32) -> Result<OwnedFd, String> {
+    let known = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or("it has no such process")?;
+    pidfd_open(known, PidfdFlags::empty()).map_err(|error| format!("process {pid} cannot be opened (pidfd_open(2): {error})"))
 }
 
 impl Master {
@@ -97,15 +114,51 @@ impl Master {
         if program_kind(&executable) != Some(kind) {
             return Err(format!("process {pid} is not a process of {}: it executes {executable}", kind.name()));
         }
+        if def.is_apart {
+            return Self::apart(kind, def, identity);
+        }
         let line = command_line(pid).unwrap_or_default();
         match def.of_master(&line) {
-            Some(title) => Ok(Self { kind, def, identity, title: title.to_owned() }),
+            Some(title) => Ok(Self { kind, def, identity, title: title.to_owned(), place: None }),
             None => Err(format!("process {pid} is not a master process of {}", kind.name())),
         }
     }
 
+    /// A process as a master whose workers alone listen and look like it. The error says why it is none.
+    fn apart(kind: ServerKind, def: &'static MasterDef, identity: Identity) -> Result<Self, String> {
+        let pid = identity.pid;
+        let is_worker = stat(pid).is_some_and(|(parent, _)| executes(parent, kind));
+        if is_worker {
+            return Err(format!("process {pid} is a worker of {}, and not its master", kind.name()));
+        }
+        let words = def.words(&arguments(pid).unwrap_or_default());
+        let exists = |path: &str| path.strip_suffix("/.").map_or_else(|| Path::new(path).exists(), |path| Path::new(path).is_dir());
+        let started = Started { words: &words, exe: &path_of(&identity), built_in: &[], exists: &exists };
+        // It keeps the directory in which it was started.
+        let started_in = fs::read_link(format!("{PROC}/{pid}/cwd")).map_err(|error| format!("the directory of process {pid}: {error}"))?;
+        let place = def.locate(&started, &started_in.to_string_lossy());
+        let master = Self { kind, def, identity, title: String::new(), place: Some(place) };
+        if master.workers().is_empty() {
+            return Err(format!(
+                "process {pid} has no workers: {} runs without a master process, so that it must be restarted",
+                kind.name()
+            ));
+        }
+        Ok(master)
+    }
+
     pub(super) fn pid(&self) -> u32 {
         self.identity.pid
+    }
+
+    /// Files and patterns that it was given behind its main file.
+    pub(super) fn also(&self) -> &[String] {
+        self.place.as_ref().map_or(&[], |place| &place.also)
+    }
+
+    /// Its workers, where only these listen.
+    pub(super) fn listening_workers(&self) -> Vec<Worker> {
+        if self.def.is_apart { self.workers() } else { Vec::new() }
     }
 
     /// A clause where the server sees other files or users than this program.
@@ -143,14 +196,15 @@ impl Master {
 
     /// A pidfd of the process, which never refers to a later process with the same pid.
     pub(super) fn hold(&self) -> Result<OwnedFd, String> {
-        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw).ok_or("it has no such process")?;
-        let held = pidfd_open(pid, PidfdFlags::empty())
-            .map_err(|error| format!("process {} cannot be opened (pidfd_open(2): {error})", self.pid()))?;
+        let held = open(self.pid())?;
         if self.is_same() { Ok(held) } else { Err(format!("process {} has been replaced by another one", self.pid())) }
     }
 
     /// Its main file, if its title names it.
     fn main(&self) -> Option<String> {
+        if let Some(place) = &self.place {
+            return Some(place.main.clone());
+        }
         let named = self.def.main_in_title(&self.title)?;
         if !self.def.main_is_of_start {
             return Some(named);
@@ -198,7 +252,8 @@ impl Master {
         let own = self.pid();
         let worker = |pid: u32| {
             let (title, (parent, start_ticks)) = (command_line(pid)?, stat(pid)?);
-            (self.def.is_worker(&title) && parent == own).then_some(Worker { pid, start_ticks, title })
+            let is_worker = if self.def.is_apart { executes(pid, self.kind) } else { self.def.is_worker(&title) };
+            (is_worker && parent == own).then_some(Worker { pid, start_ticks, title })
         };
         self.children().into_iter().filter_map(worker).collect()
     }
@@ -254,11 +309,15 @@ pub(super) fn now_ticks() -> u64 {
 
 /// Arguments joined by blanks; nothing for kernel threads and processes that ended.
 fn command_line(pid: u32) -> Option<String> {
+    Some(arguments(pid)?.replace('\0', " ").trim().to_owned())
+}
+
+/// Arguments, each with a zero behind it.
+fn arguments(pid: u32) -> Option<String> {
     let bytes = chokepoint_foreign::command_line(Path::new(PROC), pid, TITLE_BYTES_MAX).ok()?;
     // A longer one is no server's.
     let bytes = Some(bytes).filter(|bytes| (1..TITLE_BYTES_MAX).contains(&bytes.len()))?;
-    let text = String::from_utf8_lossy(&bytes).replace('\0', " ");
-    Some(text.trim().to_owned())
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 #[cfg(test)]
@@ -271,7 +330,7 @@ mod tests {
 
     #[test]
     fn a_relative_main_file_is_taken_from_the_masters_directory() {
-        let main = |kind, title: &str| Master { kind, def: master_of(kind), identity: own(), title: title.to_owned() }.main();
+        let main = |kind, title: &str| Master { kind, def: master_of(kind), identity: own(), title: title.to_owned(), place: None }.main();
         assert_eq!(main(ServerKind::PhpFpm, "(/etc/php/8.2/fpm/php-fpm.conf)").as_deref(), Some("/etc/php/8.2/fpm/php-fpm.conf"));
         let here = std::env::current_dir().unwrap();
         assert_eq!(main(ServerKind::PhpFpm, "(./srv/fpm.conf)").map(PathBuf::from), Some(here.join("srv/fpm.conf")));
@@ -292,7 +351,8 @@ mod tests {
         ] {
             assert_eq!(program_kind(path), kind, "{path}");
         }
-        let master = Master { kind: ServerKind::Nginx, def: master_of(ServerKind::Nginx), identity: own(), title: String::new() };
+        let master =
+            Master { kind: ServerKind::Nginx, def: master_of(ServerKind::Nginx), identity: own(), title: String::new(), place: None };
         assert!(master.is_same() && master.is_elsewhere().is_none() && master.hold().is_ok());
         let later = Master { identity: Identity { start_ticks: 1, ..own() }, ..master };
         assert!(!later.is_same() && later.hold().is_err());

@@ -50,7 +50,7 @@ pub(super) struct Instead<'a> {
 
 /// The command line of the test: program and arguments.
 pub(super) fn command_line(master: &Master, main: &str) -> Vec<String> {
-    std::iter::once(path_of(&master.identity)).chain(master.def.test_arguments(main, &master.title)).collect()
+    std::iter::once(path_of(&master.identity)).chain(master.def.test_arguments(main, master.also(), &master.title)).collect()
 }
 
 /// Tests the configuration; with `instead`, as if the file had these bytes. The error is the server's message, or why the test did not run.
@@ -174,7 +174,11 @@ fn test(program: &File, master: &Master, main: &str) -> Result<(), String> {
         // The master's user must be able to open an `error_log /dev/stderr`.
         fchown(&pipe, Some(master.identity.uid()), Some(master.identity.gids[1])).map_err(failed)?;
     }
-    command.args(master.def.test_arguments(main, &master.title)).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::from(pipe));
+    command
+        .args(master.def.test_arguments(main, master.also(), &master.title))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::from(pipe));
     // Ctrl-C must reach this process only: the test's result decides whether a change can be taken back.
     command.process_group(0);
     let mut child = command.spawn().map_err(failed)?;

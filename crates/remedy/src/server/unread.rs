@@ -104,6 +104,8 @@ fn read_at_s(master: &Master, parts: &Parts) -> f64 {
             let lasts = |title: &str| parts.lasting_pools.iter().any(|pool| title.strip_prefix("php-fpm: pool ") == Some(pool));
             pid_file_s(master, parts).or_else(|| started_together(&lasts))
         }
+        // Its master starts one worker for each reading, and no other (`mworker_reexec` in src/haproxy.c).
+        ServerKind::Haproxy => workers.iter().map(|worker| since_1970_s(worker.start_ticks)).reduce(f64::max),
     };
     proven_s.map_or(started_s, |proven_s| proven_s.max(started_s))
 }

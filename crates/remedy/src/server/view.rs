@@ -17,6 +17,8 @@ pub(super) type UnwrittenTexts<'a> = &'a [(String, String)];
 pub(super) struct View {
     files: Files,
     rights: Rights,
+    /// Files and patterns that the server reads behind the main file.
+    also: Vec<String>,
 }
 
 /// The files and directories that a configuration was read from.
@@ -39,7 +41,12 @@ impl View {
                 Rights::of_owner(&owner.map_err(|error| format!("{main}: {error}"))?)
             }
         };
-        Ok(Self { files, rights })
+        Ok(Self { files, rights, also: master.map_or_else(Vec::new, |master| master.also().to_vec()) })
+    }
+
+    /// Files and patterns that the server reads behind the main file. None are known where it does not run.
+    pub(super) fn also(&self) -> &[String] {
+        &self.also
     }
 
     /// Runs `work` with these rights. The error is a clause.

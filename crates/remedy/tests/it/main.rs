@@ -4,6 +4,7 @@ mod affinity;
 mod cgroup;
 mod crash;
 mod disk;
+mod haproxy;
 mod host;
 mod impostor;
 mod live;

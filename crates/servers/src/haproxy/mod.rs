@@ -2,6 +2,8 @@
 
 mod locate;
 
+use chokepoint_model::change::ServerKind;
+
 use crate::advice::{ConfigLine, Demand, WorkerUnit};
 use crate::{Dialect, MasterDef, ReloadSignal, ServerDef, is_program};
 
@@ -21,7 +23,7 @@ pub(crate) const HAPROXY: ServerDef = ServerDef {
 /// (`mworker_reload` in src/mworker.c). Without, the one process is both.
 pub(crate) const MASTER: MasterDef = MasterDef {
     dialect: Dialect::Haproxy,
-    kind: None,
+    kind: Some(ServerKind::Haproxy),
     is_apart: true,
     of_directory: Some("*.cfg"),
     programs: &["haproxy"],
@@ -34,7 +36,11 @@ pub(crate) const MASTER: MasterDef = MasterDef {
     prefix: |_, _| None,
     main_in_title: |_| None,
     main_is_of_start: true,
-    test_arguments: |main, _| ["-c", "-f", main].map(str::to_owned).into(),
+    test_arguments: |main, also, _| {
+        let directory = |file: &str| file.strip_suffix("/*.cfg").unwrap_or(file).to_owned();
+        let files = [main].into_iter().chain(also.iter().map(String::as_str));
+        std::iter::once("-c".to_owned()).chain(files.flat_map(|file| ["-f".to_owned(), directory(file)])).collect()
+    },
     reload_signal: ReloadSignal::Usr2,
     executes_itself: true,
     path_options: &["-f", "-C"],

@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(MASTER.main_in_title(title).as_deref(), Some("/etc/x y.conf"));
         assert_eq!(argument(title, "-g").as_deref(), Some("daemon on; master_process on;"));
         assert_eq!(argument(title, "-p").as_deref(), Some("/srv/"));
-        assert_eq!(MASTER.test_arguments("/c", title)[..5], ["-t", "-c", "/c", "-p", "/srv/"]);
+        assert_eq!(MASTER.test_arguments("/c", &[], title)[..5], ["-t", "-c", "/c", "-p", "/srv/"]);
         assert_eq!(MASTER.main_in_title("nginx"), None);
         assert!(MASTER.is_worker("nginx: worker process") && MASTER.is_worker("angie: worker process"));
         assert!(!MASTER.is_worker("nginx: worker process is shutting down") && !MASTER.is_worker("nginx: cache manager process"));

@@ -42,7 +42,7 @@ pub(crate) const MASTER: MasterDef = MasterDef {
     title_words: &["cache", "down", "is", "loader", "manager", "master", "privileged", "process", "shutting", "worker"],
 };
 
-fn test_arguments(main: &str, title: &str) -> Vec<String> {
+fn test_arguments(main: &str, _: &[String], title: &str) -> Vec<String> {
     let given = ["-p", "-g", "-e"].into_iter().filter_map(|option| Some([option.to_owned(), locate::argument(title, option)?]));
     ["-t", "-c", main].map(str::to_owned).into_iter().chain(given.flatten()).collect()
 }

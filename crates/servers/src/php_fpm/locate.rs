@@ -73,7 +73,7 @@ mod tests {
     fn titles_are_read() {
         let title = MASTER.of_master("php-fpm: master process (/etc/php/8.2/fpm/php-fpm.conf)").unwrap();
         assert_eq!(MASTER.main_in_title(title).as_deref(), Some("/etc/php/8.2/fpm/php-fpm.conf"));
-        assert_eq!(MASTER.test_arguments("/c", title), ["-t", "-y", "/c"]);
+        assert_eq!(MASTER.test_arguments("/c", &[], title), ["-t", "-y", "/c"]);
         assert_eq!(MASTER.main_in_title("("), None);
         assert!(MASTER.is_worker("php-fpm: pool www") && !MASTER.is_worker("php-fpm: master process (/x)"));
     }

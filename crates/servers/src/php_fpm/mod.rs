@@ -35,7 +35,7 @@ pub(crate) const MASTER: MasterDef = MasterDef {
     prefix: |_, _| None,
     main_in_title: |title| title.strip_prefix('(')?.strip_suffix(')').map(str::to_owned),
     main_is_of_start: true,
-    test_arguments: |main, _| ["-t", "-y", main].map(str::to_owned).into(),
+    test_arguments: |main, _, _| ["-t", "-y", main].map(str::to_owned).into(),
     reload_signal: ReloadSignal::Usr2,
     executes_itself: true,
     path_options: &["-p", "-y", "--fpm-config", "--prefix"],

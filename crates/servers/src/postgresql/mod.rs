@@ -36,7 +36,7 @@ pub(crate) const MASTER: MasterDef = MasterDef {
     prefix: |_, _| None,
     main_in_title: |_| None,
     main_is_of_start: true,
-    test_arguments: |main, _| ["-C".to_owned(), "max_connections".to_owned(), "-c".to_owned(), format!("config_file={main}")].into(),
+    test_arguments: |main, _, _| ["-C".to_owned(), "max_connections".to_owned(), "-c".to_owned(), format!("config_file={main}")].into(),
     reload_signal: ReloadSignal::Hup,
     executes_itself: false,
     path_options: &["-D"],

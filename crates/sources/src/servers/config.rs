@@ -12,14 +12,14 @@ use chokepoint_config::server_setting::DumpedFiles;
 use chokepoint_config::{Resolve, Resolved, dump, haproxy, nginx, php_fpm, postgresql, text};
 use chokepoint_foreign::{FileId, Files, Rights, path_of, printable, read_bounded};
 use chokepoint_model::change::ServerKind;
-use chokepoint_model::observation::{ConfigurationFiles, NginxConfig, Observation, ServerConfig, ServerFiles};
+use chokepoint_model::observation::{ConfigurationFiles, MasterProcess, NginxConfig, Observation, ServerConfig, ServerFiles};
 use chokepoint_recording::{Entry, Outcome};
 use chokepoint_servers::{ConfigurationPlace, Dialect, MasterDef, masters};
 
 use reload::LastReading;
 
 use super::access::{Access, NEEDS, files};
-use super::master::{Master, master};
+use super::master::{Master, master, stat_of};
 use super::room::ConfigRoom;
 use crate::reduction::Reduction;
 use crate::root::{Root, outcome_of, reading_of};
@@ -30,6 +30,8 @@ const NAME: &str = "server_config";
 /// The fact who may change program and files, and its value if nobody else may.
 const WRITERS: &str = "others_write";
 const NOBODY: &str = "nothing";
+/// The fact which process the master is, where another one stands for it.
+const MASTER: &str = "master";
 /// Most bytes of one file and of all files, and most files. A larger configuration fails with a reason.
 const FILE_BYTES_MAX: usize = 1 << 20;
 const ALL_BYTES_MAX: usize = 8 << 20;
@@ -67,14 +69,14 @@ fn read(context: &ReadContext<'_>) -> Items {
         Ok(None) => return Vec::new(),
         Err(lack) => return only_item(lack),
     };
-    let (now, outcome) = LastReading::of(context.root, pid, found.def.dialect, || text_of(context.root, &found));
+    let (now, outcome) = LastReading::of(context.root, pid, found.def.dialect, || text_of(context.root, pid, &found));
     now.note(context.notes, pid);
     let is_known = matches!(outcome, Outcome::Ok(_)) && before.is_some_and(|before| before.says_the_same_as(&now));
     if is_known { Vec::new() } else { only_item(outcome) }
 }
 
-/// The facts and the files of a master.
-fn text_of(root: &Root, found: &Master) -> Outcome {
+/// The facts and the files of a master, for which this process may stand.
+fn text_of(root: &Root, pid: u32, found: &Master) -> Outcome {
     let files = match files(root, found.pid) {
         Ok(files) => files,
         Err(lack) => return lack,
@@ -83,7 +85,8 @@ fn text_of(root: &Root, found: &Master) -> Outcome {
     match outcome {
         Outcome::Ok(text) => {
             let (place, writers) = (fact_of_place(root, &files, &found.place.main), fact_of_writers(root, found.pid, by_file.keys()));
-            Outcome::Ok([place.into_bytes(), writers.into_bytes(), text].concat())
+            let master = if found.pid == pid { String::new() } else { fact_of_master(root, found.pid) };
+            Outcome::Ok([place.into_bytes(), writers.into_bytes(), master.into_bytes(), text].concat())
         }
         lack => lack,
     }
@@ -120,6 +123,23 @@ fn fact_of_writers<'a>(root: &Root, pid: u32, files: impl Iterator<Item = &'a St
 /// Why others than root and this user may have written one of these files; `None` if they cannot.
 pub(super) fn others_write<'a>(files: &Files, uid: u32, paths: impl Iterator<Item = &'a String>) -> Option<String> {
     paths.map(|path| files.trusted(path, uid)).find_map(Result::err).map(|why| why.to_string())
+}
+
+/// The fact which process the master is, when it started, its parent and its user; empty if that cannot be read.
+fn fact_of_master(root: &Root, pid: u32) -> String {
+    let (stat, rights) = (stat_of(root, pid), Rights::of_process(&root.path("proc"), pid));
+    let Some((stat, rights)) = stat.zip(rights.ok()) else { return String::new() };
+    format!("{MASTER} {pid} {} {} {}\n", stat.start_ticks, stat.parent, rights.uid())
+}
+
+/// The master of such a fact.
+fn master_of(fact: &str) -> Option<MasterProcess> {
+    let mut numbers = fact.split(' ').map(str::parse::<u64>);
+    let mut next = || numbers.next()?.ok();
+    let (pid, start_ticks, parent, uid) = (next()?, next()?, next()?, next()?);
+    let number = |number: u64| u32::try_from(number).ok();
+    // A signal to 0 is one to a whole group of processes (kill(2)).
+    Some(MasterProcess { pid: number(pid).filter(|pid| *pid > 0)?, start_ticks, parent: number(parent)?, uid: number(uid)? })
 }
 
 /// A master's configuration.
@@ -187,7 +207,7 @@ fn head_of(master: &Master) -> String {
     let server = master.def.dialect.name().to_owned();
     let facts = [("server", &server), ("prefix", prefix), ("version", version), ("access_log", access_log), ("error_log", error_log)];
     let mut lines: Vec<(&str, String)> = facts.iter().map(|(name, value)| (*name, (*value).clone())).collect();
-    if master.def.dialect == Dialect::Postgresql {
+    if matches!(master.def.dialect, Dialect::Postgresql | Dialect::Haproxy) {
         lines.extend(also.iter().map(|path| ("also", path.clone())));
         let is_read = |(name, _): &&(String, String)| postgresql::READ.contains(&name.as_str());
         lines.extend(given.iter().filter(is_read).take(GIVEN_MAX).map(|(name, value)| ("given", format!("{name}={value}"))));
@@ -337,6 +357,7 @@ pub(super) struct ConfigHead {
     real_paths: Vec<(String, String)>,
     are_elsewhere: Option<bool>,
     others_write: Option<String>,
+    master: Option<MasterProcess>,
     server: &'static MasterDef,
     version: String,
     unreadable: Vec<String>,
@@ -372,6 +393,7 @@ fn head(dump: &str) -> Result<ConfigHead, String> {
             .collect(),
         real_paths: linked.collect(),
         are_elsewhere: fact("files").map(|place| place == "elsewhere"),
+        master: fact(MASTER).and_then(master_of),
         others_write: fact(WRITERS).filter(|why| *why != NOBODY).map(str::to_owned),
         server,
         version: text("version"),
@@ -448,8 +470,21 @@ pub(super) fn parsed(dump: &str) -> Result<(ConfigHead, ParsedConfig), String> {
 
 /// Hides all values that the model does not read. A malformed text becomes the failure of its parser.
 pub(crate) fn reduced(dump: &str, reduction: &mut Reduction) -> Outcome {
-    const FACTS: [&str; 12] =
-        ["files", WRITERS, "server", "prefix", "version", "access_log", "error_log", "also", "given", "changed", "real", "unreadable"];
+    const FACTS: [&str; 13] = [
+        "files",
+        WRITERS,
+        MASTER,
+        "server",
+        "prefix",
+        "version",
+        "access_log",
+        "error_log",
+        "also",
+        "given",
+        "changed",
+        "real",
+        "unreadable",
+    ];
     let head = match parsed(dump) {
         Ok((head, _)) => head,
         Err(why) => return Outcome::Failed(why, None),
@@ -517,7 +552,9 @@ fn put(observation: &mut Observation, entry: &Entry) {
 fn files_of(head: &ConfigHead, dump: &str) -> ServerFiles {
     let prefix = head.known_prefix().map(str::to_owned);
     let edited = |server: ServerKind| DumpedFiles { server, dump: dump.to_owned(), prefix, real_paths: head.real_paths.clone() };
-    let text = head.server.kind.map(|server| Arc::new(edited(server)) as Arc<dyn ConfigurationFiles>);
+    // Without a master nobody makes such a server read its files again.
+    let is_reloaded = !head.server.is_apart || head.master.is_some();
+    let text = head.server.kind.filter(|_| is_reloaded).map(|server| Arc::new(edited(server)) as Arc<dyn ConfigurationFiles>);
     let (are_elsewhere, others_write) = (head.are_elsewhere, head.others_write.clone());
-    ServerFiles { text, prefix: head.prefix.clone(), are_elsewhere, others_write }
+    ServerFiles { text, prefix: head.prefix.clone(), are_elsewhere, others_write, master: head.master, also: head.also.clone() }
 }

@@ -77,7 +77,8 @@ impl<'a> Lab<'a> {
     fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let run = self.run();
         let entries = std::fs::read_dir(&run).unwrap_or_else(|error| panic!("{}: {error}", run.display()));
-        let paths = entries.map(|entry| entry.unwrap().path()).filter(|path| path.extension().is_some_and(|end| end == "conf"));
+        let paths =
+            entries.map(|entry| entry.unwrap().path()).filter(|path| path.extension().is_some_and(|end| end == "conf" || end == "cfg"));
         paths.map(|path| (path.clone(), std::fs::read(&path).unwrap())).collect()
     }
 
@@ -169,10 +170,19 @@ fn there_and_back_in(shell: &Shell, lab: &Lab<'_>, remedy: &Value, in_force: &dy
 
 /// The processes in the lab's namespace of the server whose command line begins so.
 fn titled(lab: &Lab<'_>, title: &str) -> Vec<u32> {
+    whose(lab, "cmdline", |line| line.starts_with(title.as_bytes()))
+}
+
+/// The processes in the lab's namespace with this name.
+fn named(lab: &Lab<'_>, name: &str) -> Vec<u32> {
+    whose(lab, "comm", |comm| comm.trim_ascii_end() == name.as_bytes())
+}
+
+fn whose(lab: &Lab<'_>, file: &str, is_it: impl Fn(&[u8]) -> bool) -> Vec<u32> {
     let output = Command::new("ip").args(["netns", "pids", &lab.netns()]).output().unwrap();
     let pids = String::from_utf8(output.stdout).unwrap();
-    let is_titled = |pid: &u32| std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.starts_with(title.as_bytes()));
-    pids.lines().filter_map(|pid| pid.parse().ok()).filter(is_titled).collect()
+    let is_its = |pid: &u32| std::fs::read(format!("/proc/{pid}/{file}")).is_ok_and(|text| is_it(&text));
+    pids.lines().filter_map(|pid| pid.parse().ok()).filter(is_its).collect()
 }
 
 #[test]

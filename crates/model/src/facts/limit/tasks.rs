@@ -68,7 +68,8 @@ impl<'a> Tasks<'a> {
     fn of_user(ctx: &Context<'a>, tier: &Tier, user: u32) -> Option<Self> {
         let processes = || tier.pids.iter().filter_map(|pid| ctx.obs.processes.get(pid));
         let own = || processes().filter(|process| process.identity.last().is_some_and(|identity| identity.uid == user));
-        let limit = own().filter_map(|process| process.limits.last()?.tasks_soft).min()?;
+        // A program that never starts any gives up the right to (HAProxy's workers, sandboxes): it runs into no such limit.
+        let limit = own().filter_map(|process| process.limits.last()?.tasks_soft).filter(|limit| *limit > 0).min()?;
         let of_last: u64 = own().filter_map(|process| Some(u64::from(process.cpu.last()?.threads))).sum();
         let others = ctx.obs.user_tasks.last()?.get(&user).copied().unwrap_or(0).saturating_sub(of_last);
         let mut each_second: BTreeMap<u64, u64> = BTreeMap::new();

@@ -7,7 +7,6 @@ pub(super) mod let_idle_go;
 pub(super) mod look_inside;
 pub(super) mod mend_connections;
 pub(super) mod priority;
-pub(super) mod raise_server_limit;
 pub(super) mod raise_shaper_rate;
 pub(super) mod read_its_log;
 pub(super) mod spend_less_cpu;

@@ -50,16 +50,21 @@ impl<'a> ServerByHand<'a> {
     /// The server of these changes, which all name the same main file. `earlier` are those that were made in it before.
     pub(super) fn of(ctx: &'a Context<'_>, earlier: Vec<&'a Change>, changes: Vec<&'a Change>) -> Option<Self> {
         let Change::Server { server, pid, file, .. } = changes.first()? else { return None };
-        let view = ctx.obs.servers.get(pid);
-        let identity = ctx.obs.processes.get(pid).and_then(|process| process.identity.last());
+        // A worker may stand for its master.
+        let read = ctx.obs.standing_for(*pid).map_or(*pid, |(worker, _)| worker);
+        let view = ctx.obs.servers.get(&read);
+        let identity = ctx.obs.processes.get(&read).and_then(|process| process.identity.last());
+        let master = view.and_then(|view| view.files.master);
+        let uid = master.map(|master| master.uid).or_else(|| identity.map(|identity| identity.uid));
         let enter = match identity.filter(|identity| identity.netns.0 != 0) {
             Some(identity) => enter(ctx, identity.netns, &ctx.netns_name(identity.netns)),
             None => Enter::Here,
         };
-        let home = home(ctx, *pid, view, identity);
+        let parent = master.map(|master| master.parent).or_else(|| identity.map(|identity| identity.parent));
+        let home = home(ctx, read, view, parent);
         let edits = edits(view, &earlier, &changes);
         let by_uid = ctx.obs.request.by_uid;
-        let as_user = identity.map(|identity| identity.uid).filter(|uid| *uid != 0 && by_uid.is_some() && by_uid != Some(*uid));
+        let as_user = uid.filter(|uid| *uid != 0 && by_uid.is_some() && by_uid != Some(*uid));
         let others_write = view.and_then(|view| view.files.others_write.as_deref());
         Some(Self { kind: *server, pid: *pid, main: file, changes, edits, home, view, identity, enter, as_user, others_write })
     }
@@ -117,7 +122,9 @@ impl<'a> ServerByHand<'a> {
         let text = say(if restarts { "step-restart" } else { "step-reload" });
         let commands = self.test().zip(self.activation(restarts)).filter(|_| self.is_for_a_shell());
         let Some((test, action)) = commands else {
-            return vec![Step::words(say(if restarts { "step-test-and-restart" } else { "step-test-and-reload" }).with("file", self.main))];
+            let words = say(if restarts { "step-test-and-restart" } else { "step-test-and-reload" });
+            let option = if self.kind == ServerKind::Haproxy { "-c" } else { "-t" };
+            return vec![Step::words(words.with("file", self.main).with("option", option))];
         };
         let mut steps = vec![Step::told(Message::new("step-test"), test), Step::told(text, action)];
         steps.extend(self.wait());
@@ -140,7 +147,7 @@ impl<'a> ServerByHand<'a> {
         }
         let seconds = || self.view.and_then(ServerView::php_fpm).map_or(0, |php_fpm| php_fpm.process_control_timeout_s.value);
         Some(match (self.kind, self.restarts(), &self.home) {
-            (ServerKind::Nginx, false, _) => Message::new("stops-nginx-reload"),
+            (ServerKind::Nginx | ServerKind::Haproxy, false, _) => Message::new("stops-nginx-reload"),
             (ServerKind::PhpFpm, false, _) => Message::new("stops-php-fpm-reload").with("seconds", seconds() as f64),
             (ServerKind::PhpFpm, true, Home::Host) => Message::new("stops-php-fpm-restart").with("seconds", seconds() as f64),
             (kind, true, _) => Message::new("stops-restart").with("server", kind.name()),
@@ -191,7 +198,15 @@ impl<'a> ServerByHand<'a> {
             // nginx tries to bind its addresses.
             ServerKind::Nginx => self.in_netns(&self.as_user(&format!("{program} -t{}", self.nginx_options()))),
             ServerKind::PhpFpm => self.as_user(&format!("{program} -t -y {}", quoted(self.main))),
+            ServerKind::Haproxy => self.as_user(&format!("{program} -c{}", self.given_files())),
         })
+    }
+
+    /// The files that a server was given, each as an option. Of a directory its files are read.
+    fn given_files(&self) -> String {
+        let also = self.view.into_iter().flat_map(|view| &view.files.also).map(String::as_str);
+        let option = |file: &str| format!(" -f {}", quoted(file.split_once("/*.").map_or(file, |(directory, _)| directory)));
+        [self.main].into_iter().chain(also).map(option).collect()
     }
 
     /// The options with which nginx finds its files, if it was started with them.
@@ -229,7 +244,8 @@ impl<'a> ServerByHand<'a> {
         match (self.kind, restarts) {
             (ServerKind::Nginx, false) => Some(self.as_user(&format!("kill -HUP {}", self.pid))),
             // How it was started is not known from its title.
-            (ServerKind::Nginx, true) => None,
+            (ServerKind::Nginx | ServerKind::Haproxy, true) => None,
+            (ServerKind::Haproxy, false) => Some(self.as_user(&format!("kill -USR2 {}", self.pid))),
             (ServerKind::PhpFpm, false) => Some(self.as_user(&format!("kill -USR2 \"$({})\"", self.find_master()))),
             // A line that ends and starts it would have to be another user's as a whole.
             (ServerKind::PhpFpm, true) if self.as_user.is_some() => None,
@@ -263,7 +279,7 @@ impl<'a> ServerByHand<'a> {
 }
 
 /// Where a server runs.
-fn home(ctx: &Context<'_>, pid: u32, view: Option<&ServerView>, identity: Option<&Identity>) -> Home {
+fn home(ctx: &Context<'_>, pid: u32, view: Option<&ServerView>, parent: Option<u32>) -> Home {
     let cgroups = ctx.obs.processes.get(&pid).and_then(|process| process.cgroups.last());
     let paths = || cgroups.into_iter().flat_map(|cgroups| cgroups.values());
     for path in paths() {
@@ -277,7 +293,7 @@ fn home(ctx: &Context<'_>, pid: u32, view: Option<&ServerView>, identity: Option
         return Home::Elsewhere;
     }
     // What another program of a unit started, such as a supervisor, is not the unit's to reload.
-    let is_started_by_init = identity.is_some_and(|identity| identity.parent == 1);
+    let is_started_by_init = parent == Some(1);
     match paths().find_map(|path| CgroupOwner::service(path)).filter(|_| is_started_by_init) {
         Some(unit) => Home::Unit(unit.to_owned()),
         None => Home::Host,

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use chokepoint_model::change::{Change, ServerSetting};
+use chokepoint_model::change::{Change, ServerKind, ServerSetting};
 use chokepoint_model::observation::{
     ConfigurationFiles, FileEdit, ListenerAddress, Memory, Observation, OpenFiles, ServerConfig, SettingValue, SocketAddress,
 };
@@ -24,6 +24,10 @@ const POOLS: u32 = 50;
 struct Files(Result<usize, String>);
 
 impl ConfigurationFiles for Files {
+    fn server(&self) -> ServerKind {
+        ServerKind::Nginx
+    }
+
     fn text(&self) -> &str {
         ""
     }

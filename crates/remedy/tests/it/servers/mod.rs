@@ -66,7 +66,7 @@ pub(crate) fn temporary(name: &str) -> TempDir {
     tempfile::Builder::new().prefix(&format!("t-s5-{name}-")).tempdir().unwrap()
 }
 
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
@@ -121,6 +121,14 @@ pub(crate) fn change(
 ) -> Change {
     let file = file.to_str().unwrap().to_owned();
     Change::Server { server, pid, start_ticks: ticks, file, setting, from: values.0.into(), to: values.1.into(), activation }
+}
+
+/// True if a server answers at a port with status 200.
+pub(crate) fn answers(port: u16) -> bool {
+    let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return false };
+    let mut answer = String::new();
+    let asked = stream.write_all(b"GET / HTTP/1.0\r\n\r\n").and_then(|()| stream.read_to_string(&mut answer));
+    asked.is_ok() && answer.starts_with("HTTP/1.1 200")
 }
 
 pub(crate) struct Nginx {
@@ -263,10 +271,7 @@ impl Nginx {
     }
 
     pub(crate) fn answers(&self) -> bool {
-        let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.port)) else { return false };
-        let mut answer = String::new();
-        let asked = stream.write_all(b"GET / HTTP/1.0\r\n\r\n").and_then(|()| stream.read_to_string(&mut answer));
-        asked.is_ok() && answer.starts_with("HTTP/1.1 200")
+        answers(self.port)
     }
 
     /// Reloads it and waits until new workers have replaced the old ones.

@@ -25,6 +25,7 @@ fn limit(scope: LimitScope, of: LimitOf, found: &Setting<u64>) -> StatedLimit {
         is_asked: Some(true),
         gives_up_ms: None,
         gives_up_status: None,
+        change: None,
         origin: origin(&found.origin),
     }
 }

@@ -11,7 +11,7 @@ use chokepoint_model::series::Series;
 use chokepoint_sources::assemble;
 use serde_json::Value;
 
-use super::Lab;
+use super::{Lab, named};
 use crate::harness::repository;
 
 /// A recorded observation.
@@ -144,7 +144,7 @@ impl Recorded {
         remedies.find(|remedy| remedy["id"] == id).unwrap_or_else(|| panic!("no {id}: {}", report["summary"])).clone()
     }
 
-    /// A remedy for the lab that is up, which has the recorded lab's files in another directory and another nginx.
+    /// A remedy for the lab that is up, which has the recorded lab's files in another directory and other masters.
     pub(super) fn remedy_in(&self, lab: &Lab<'_>, recorded: &str, id: &str) -> Value {
         let mut text = self.remedy(id).to_string();
         text = text.replace(&format!("/run/chokepoint/lab/{recorded}/run"), lab.run().to_str().unwrap());
@@ -152,6 +152,11 @@ impl Recorded {
         let nginx = std::fs::read_to_string(lab.run().join("nginx.pid")).unwrap_or_default();
         for pid in self.observation.servers.keys() {
             text = text.replace(&format!("kill -HUP {pid}\""), &format!("kill -HUP {}\"", nginx.trim()));
+        }
+        // A master starts its workers, which look like it.
+        for master in self.observation.servers.values().filter_map(|view| view.files.master) {
+            let haproxy = named(lab, "haproxy").into_iter().min().expect("the lab has the master of the recording");
+            text = text.replace(&format!("kill -USR2 {}\"", master.pid), &format!("kill -USR2 {haproxy}\""));
         }
         serde_json::from_str(&text).unwrap()
     }

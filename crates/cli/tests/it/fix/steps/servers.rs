@@ -16,6 +16,7 @@ pub(super) const EDITS: &[(&str, &str)] = &[
     ("left-out/accept-queue-short", "raise-accept-backlog"),
     ("improvements/work/debug-log", "log-errors-alone"),
     ("improvements/tls/tls-not-resumed", "store-tls-sessions"),
+    ("data/server-limit/master-maxconn", "raise-server-limit"),
     ("data/upstream-connect/unix-socket", "move-to-unix-socket"),
     ("data/ephemeral-ports/time-wait-accepting", "reuse-upstream-connections-short"),
     ("data/ephemeral-ports/time-wait-accepting", "reuse-upstream-connections-medium"),
@@ -91,6 +92,25 @@ fn the_steps_for_a_pool_edit_it_and_reload_php_fpm() {
         let workers = titled(&lab, "php-fpm: pool").len().to_string();
         written.filter(|written| *written == workers && !titled(&lab, "php-fpm: master").is_empty())
     });
+}
+
+/// What is in force is the number of connections that HAProxy has to its server while more requests wait: those, and the one that checks it.
+#[test]
+fn the_steps_for_a_limit_of_haproxy_edit_it_and_tell_its_master() {
+    let chokepoint = Chokepoint::new();
+    if !has_programs(&["haproxy", "curl", "ss"]) {
+        return;
+    }
+    let Some(lab) = Lab::up(&chokepoint, "proxy-master-connections-few") else { return };
+    let in_force = || {
+        let many = "for n in $(seq 24); do curl -sf -o /dev/null --http1.0 http://10.79.3.2/ & done; wait";
+        let most = format!(
+            "({many}) & for n in $(seq 20); do ss -Htn state established dport = :8081 | wc -l; sleep 0.01; done | sort -n | tail -1; wait"
+        );
+        printed(&lab, &most).and_then(|most| most.parse::<u32>().ok()).map(|most| if most > 12 { "many" } else { "few" }.to_owned())
+    };
+    assert_eq!(in_force().as_deref(), Some("few"));
+    all_there_and_back(&lab, "data/server-limit/master-maxconn", &in_force);
 }
 
 #[test]

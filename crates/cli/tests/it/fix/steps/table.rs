@@ -45,7 +45,7 @@ const WORDS: &[&str] = &[
     "let-idle-connections-go",
     "look-at-answers",
     "move-to-unix-socket-by-hand",
-    "raise-server-limit",
+    "raise-server-limit-by-hand",
     "raise-shaper-rate",
     "raise-worker-processes",
     "read-its-log",

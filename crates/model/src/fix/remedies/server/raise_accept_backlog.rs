@@ -127,7 +127,7 @@ impl Backlog<'_> {
         };
         let setting = self.written.setting.clone();
         let activation = match setting.server() {
-            ServerKind::Nginx => Activation::Reload,
+            ServerKind::Nginx | ServerKind::Haproxy => Activation::Reload,
             // A reload keeps the socket and its limit. listen(2) on a duplicate of the socket changes the limit and keeps its connections.
             ServerKind::PhpFpm => Activation::Live,
         };

@@ -42,18 +42,16 @@ impl<'a> Server<'a> {
         self.view
     }
 
+    /// The value of a setting in its files. `None` if they have no place for it, or if they cannot be edited.
+    pub(in crate::fix::remedies) fn value(&self, setting: &ServerSetting) -> Option<String> {
+        self.view.files.text.as_ref()?.value(setting)
+    }
+
     /// The change of one of its settings.
     pub(in crate::fix::remedies) fn change(&self, setting: ServerSetting, from: &str, to: &str, activation: Activation) -> Change {
         let file = self.view.config.last().map(|config| config.file().to_owned()).unwrap_or_default();
-        Change::Server {
-            server: setting.server(),
-            pid: self.pid,
-            start_ticks: self.start_ticks,
-            file,
-            setting,
-            from: from.to_owned(),
-            to: to.to_owned(),
-            activation,
-        }
+        let own = (self.pid, self.start_ticks);
+        let (pid, start_ticks) = self.view.files.master.map_or(own, |master| (master.pid, master.start_ticks));
+        Change::Server { server: setting.server(), pid, start_ticks, file, setting, from: from.to_owned(), to: to.to_owned(), activation }
     }
 }

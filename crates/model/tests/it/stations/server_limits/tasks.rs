@@ -92,7 +92,7 @@ proptest! {
         prop_assert_eq!(causes(&told), vec![FOUND]);
         prop_assert_eq!(told.findings[0].confidence, Confidence::Medium);
         // Root is exempt, and so is who may have more, or has no limit.
-        for (what, user, limit) in [("root", 0, Some(limit)), ("room", 1_000, Some(2 * limit + 4)), ("no limit", 1_000, None)] {
+        for (what, user, limit) in [("root", 0, Some(limit)), ("room", 1_000, Some(2 * limit + 4)), ("no limit", 1_000, None), ("the right given up", 1_000, Some(0))] {
             prop_assert!(!found(&crate::stage::told(&failing(of_user(user, limit, threads, others), 3_000))), "{}", what);
         }
     }

@@ -2,8 +2,12 @@
 //!
 //! Deterministic: observations made up by the tests.
 
+use std::sync::Arc;
+
+use chokepoint_model::change::{Change, ServerKind, ServerSetting};
 use chokepoint_model::observation::{
-    LimitOf, LimitScope, ListenerAddress, Observation, Origin, ServerConfig, ServerView, Socket, StatedConfig, StatedLimit,
+    ConfigurationFiles, FileEdit, Identity, LimitOf, LimitScope, ListenerAddress, MasterProcess, Observation, Origin, ServerConfig,
+    ServerView, SettingValue, Socket, StatedConfig, StatedLimit,
 };
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, Diagnosis, Verdict};
@@ -30,6 +34,7 @@ fn limit(value: u64) -> StatedLimit {
         is_asked: Some(true),
         gives_up_ms: None,
         gives_up_status: None,
+        change: None,
         origin: Origin { file: "/etc/p.cfg".to_owned(), line: 7 },
     }
 }
@@ -65,10 +70,75 @@ fn a_limit_that_is_reached_is_the_cause_and_has_its_line() {
         assert_eq!(found.confidence, Confidence::Medium, "it was only watched");
         assert!(found.explanation.contains("/etc/p.cfg:7"), "{}", found.explanation);
         let remedy = &found.remedies[0];
-        assert_eq!((remedy.id.as_str(), remedy.change.len()), ("raise-server-limit", 0));
+        assert_eq!((remedy.id.as_str(), remedy.change.len()), ("raise-server-limit-by-hand", 0));
         let lines: Vec<&str> = remedy.persistent.iter().filter_map(|step| step.lines.as_deref()).collect();
         assert_eq!(lines, ["server a 10.0.0.9:5432 ... maxconn 4", "server a 10.0.0.9:5432 ... maxconn 8"]);
     }
+}
+
+/// Files in which every limit has this value.
+#[derive(Debug)]
+struct Files(&'static str);
+
+impl ConfigurationFiles for Files {
+    fn server(&self) -> ServerKind {
+        ServerKind::Haproxy
+    }
+
+    fn text(&self) -> &str {
+        ""
+    }
+
+    fn value(&self, _: &ServerSetting) -> Option<String> {
+        Some(self.0.to_owned())
+    }
+
+    fn edited(&self, _: &[SettingValue<'_>], _: &[SettingValue<'_>]) -> Result<Vec<FileEdit>, String> {
+        Ok(vec![FileEdit { path: "/etc/p.cfg".to_owned(), diff: b"--- a\n+++ b\n".to_vec() }])
+    }
+
+    fn changed(&self, _: &[SettingValue<'_>]) -> Result<usize, String> {
+        Ok(1)
+    }
+}
+
+/// A limit of four that is reached, of a server whose files state this value; one of its workers was read, and its master belongs to this user.
+fn editable(stated: &'static str, uid: u32, needs_restart: bool) -> Observation {
+    let (server, section) = (ServerKind::Haproxy, "backend app".to_owned());
+    let change = Some(ServerSetting::Limit { server, section, line: "server a".to_owned(), limit: "maxconn".to_owned() });
+    let mut obs = stating(calling(4, 4), vec![StatedLimit { change, needs_restart, ..limit(4) }]);
+    let files = &mut obs.servers.get_mut(&42).unwrap().files;
+    files.text = Some(Arc::new(Files(stated)));
+    files.master = Some(MasterProcess { pid: 4_711, start_ticks: 99, parent: 1, uid });
+    let process = obs.processes.get_mut(&42).unwrap();
+    let identity = process.identity.last().unwrap().clone();
+    process.identity = Default::default();
+    process.identity.push(0, Reading::Ok(Identity { exe: Some("/usr/sbin/haproxy".to_owned()), ..identity }));
+    obs.request.by_uid = Some(0);
+    obs
+}
+
+#[test]
+fn a_limit_in_files_that_can_be_edited_is_changed_by_its_master() {
+    let diagnosis = told(&editable("4", 0, false));
+    let remedy = &diagnosis.findings[0].remedies[0];
+    assert_eq!((remedy.id.as_str(), diagnosis.findings[0].remedies.len()), ("raise-server-limit", 1));
+    let Change::Server { pid, start_ticks, from, to, file, .. } = &remedy.change[0] else { panic!("{remedy:?}") };
+    assert_eq!((*pid, *start_ticks, from.as_str(), to.as_str(), file.as_str()), (4_711, 99, "4", "8", "/etc/p.cfg"));
+    let steps = format!("{:?}", remedy.runtime);
+    assert!(steps.contains("kill -USR2 4711") && steps.contains("-c -f /etc/p.cfg"), "{steps}");
+}
+
+#[test]
+fn a_limit_that_somebody_else_must_change_is_told_in_words() {
+    for (what, obs) in [("computed in the files", editable("5", 0, false)), ("needs a restart", editable("4", 0, true))] {
+        let remedies = told(&obs).findings.remove(0).remedies;
+        assert_eq!((remedies[0].id.as_str(), remedies[0].change.len()), ("raise-server-limit-by-hand", 0), "{what}");
+    }
+    let others = &told(&editable("4", 1_000, false)).findings[0].remedies[0];
+    assert_eq!((others.id.as_str(), others.change.len()), ("raise-server-limit", 0), "root changes nothing of another user's");
+    let steps = format!("{:?}", others.runtime);
+    assert!(steps.contains("sudo -u '#1000' kill -USR2 4711"), "{steps}");
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use std::net::IpAddr;
 
-use chokepoint_config::haproxy::{Address, Bind, Haproxy, Proxy, Server};
+use chokepoint_config::haproxy::{Address, Bind, Haproxy, Proxy, Server, section_of};
 use chokepoint_config::{Setting as Read, SourceLine};
+use chokepoint_model::change::{ServerKind, ServerSetting};
 use chokepoint_model::observation::{
     LimitOf, LimitScope, ListenerAddress, Origin, Request, StatedConfig, StatedLimit, StatedListen, StatedPass, StatedRefusal,
 };
@@ -90,7 +91,7 @@ fn address(address: &Address) -> Option<ListenerAddress> {
 
 fn listens<'a>(front: &'a Proxy, bind: &'a Bind) -> impl Iterator<Item = StatedListen> + 'a {
     let backlog = bind.backlog().or_else(|| front.backlog()).map(|backlog| setting(backlog, |backlog| backlog));
-    let of = format!("{} {}", front.kind.word(), front.name);
+    let of = section_of(front);
     let known = bind.addresses.iter().filter_map(address);
     known.map(move |address| StatedListen { address, of: of.clone(), backlog: backlog.clone(), origin: at(&bind.place) })
 }
@@ -135,10 +136,16 @@ fn leads_to(read: &Haproxy, fronts: &[&Proxy]) -> Option<Vec<ListenerAddress>> {
     Some(all)
 }
 
+/// The setting of a limit.
+fn change(section: &str, line: String, limit: &str) -> Option<ServerSetting> {
+    Some(ServerSetting::Limit { server: ServerKind::Haproxy, section: section.to_owned(), line, limit: limit.to_owned() })
+}
+
 fn of_server(read: &Haproxy) -> Vec<StatedLimit> {
     let limit = |of: LimitOf, found: Read<u64>, name: &str| StatedLimit {
         setting: name.to_owned(),
         line: name.to_owned(),
+        change: change("global", String::new(), name),
         ..limit(LimitScope::Server, of, &found)
     };
     let all = read.global.maxconn().map(|found| limit(LimitOf::Connections, found, "maxconn"));
@@ -151,6 +158,7 @@ fn of_front(front: &Proxy, is_asked: Option<bool>) -> Vec<StatedLimit> {
     let limit = |of: LimitOf, found: Read<u64>, (name, line): (&str, String), at: Vec<ListenerAddress>| StatedLimit {
         setting: name.to_owned(),
         owner: front.name.clone(),
+        change: change(&section_of(front), String::new(), name),
         line,
         at,
         is_asked,
@@ -166,7 +174,8 @@ fn of_front(front: &Proxy, is_asked: Option<bool>) -> Vec<StatedLimit> {
             bind.maxconn().into_iter().flat_map(|found| bind.addresses.iter().filter_map(address).map(move |one| (found.clone(), one)));
         limits.extend(own.map(|(found, one)| {
             let line = format!("bind {one} ... maxconn");
-            limit(LimitOf::Connections, found, ("maxconn", line), vec![one])
+            let of_line = change(&section_of(front), format!("bind {}", bind.written), "maxconn");
+            StatedLimit { change: of_line, ..limit(LimitOf::Connections, found, ("maxconn", line), vec![one]) }
         }));
     }
     limits
@@ -188,6 +197,7 @@ fn of_upstream(back: &Proxy, server: &Server, is_asked: Option<bool>) -> Option<
         least: server.minconn().map(|least| least.value).filter(|least| *least < found.value),
         setting: "maxconn".to_owned(),
         owner: name(back, server),
+        change: change(&section_of(back), format!("server {}", server.name), "maxconn"),
         line,
         at: address(&server.address).into_iter().collect(),
         is_asked,
