@@ -72,7 +72,10 @@ verdict-unknown-no-requests = Cannot tell: no request was seen in { $seconds } s
 verdict-unknown-nothing-sent = Cannot tell: not one request was sent.
 verdict-unknown-refused = Cannot tell: every connection was refused; nothing listens at this address and port.
 verdict-unknown-refused-unix = Cannot tell: every connection was refused; nothing listens at this unix socket, or nobody accepts what waits there.
-verdict-unknown-status = Cannot tell: every answer had status { $status }; is this the right URL?
+verdict-unknown-status = Cannot tell: every answer had status { $status }{ $fails ->
+    [yes] {""}, so no client gets what it asks for: the server, or one behind it, fails. The error log may say why.
+   *[no] {""}; is this the right URL?
+}
 verdict-unknown-watched-status = Cannot tell: every answer seen had status { $status } ({ $requests } of them), so no client gets what it asks for. The error log may say why.
 verdict-unknown-tls-authority = Cannot tell: no TLS handshake succeeded, because this system does not trust the authority that signed the server's certificate. --cacert FILE trusts another authority, and -k accepts any certificate.
 verdict-unknown-tls-expired = Cannot tell: no TLS handshake succeeded, because the server's certificate has expired. -k accepts it for this measurement.

@@ -328,7 +328,8 @@ fn wrong_answers(ctx: &Context<'_>, load: &LoadResult) -> Option<Message> {
     }
     if answered == load.requests && load.status.len() == 1 {
         let status = load.status.keys().next().copied().unwrap_or(0);
-        return Some(Message::new("verdict-unknown-status").with("status", f64::from(status)));
+        let fails = if status >= 500 { "yes" } else { "no" };
+        return Some(Message::new("verdict-unknown-status").with("status", f64::from(status)).with("fails", fails));
     }
     Some(Message::new("verdict-unknown-no-good-answer").with("requests", load.requests))
 }

@@ -144,7 +144,7 @@ fn passes_on(ctx: &Context<'_>, tier: &Tier) -> bool {
 /// The servers that a tier asks, with their responses where these were read.
 fn behind<'a>(ctx: &Context<'a>, tier: &Tier) -> Vec<(&'a Tier, Option<Answered>)> {
     let upstreams = tier.upstreams.iter().filter_map(|index| ctx.path.tiers.get(*index));
-    upstreams.map(|upstream| (upstream, Answered::of(ctx, upstream))).collect()
+    upstreams.map(|upstream| (upstream, Answered::of(ctx, upstream).or_else(|| Answered::none_of(ctx, upstream)))).collect()
 }
 
 /// The last server on the way of most errors from the one that sends them to the clients inwards, and how many it sends a second.

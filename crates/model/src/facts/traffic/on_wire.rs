@@ -31,6 +31,15 @@ impl Answered {
         Self::of_which(ctx, tier, if is_first && ctx.obs.load.is_none() { &[|counted| &counted.servers] } else { &LEFT })
     }
 
+    /// That it sent none: where its responses can be read, as one at any other time shows, and not one was seen while these were counted. `None` if it sent some, or may have.
+    pub(crate) fn none_of(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
+        let view = ctx.obs.netns.get(&tier.netns)?;
+        let counted = Self::counted(ctx, view, &LEFT, |server| sends(tier, server));
+        let all = view.answers.points().iter().flat_map(|(_, counted)| LEFT.iter().flat_map(|of| of(counted)));
+        let is_readable = all.filter(|(server, _)| sends(tier, server)).any(|(_, statuses)| !statuses.is_empty());
+        (is_readable && counted.all() == 0 && counted.seconds > 0.0).then_some(counted)
+    }
+
     /// With what is not sure: packets of older connections that begin like responses, and may be pieces of one that quotes them.
     pub(crate) fn perhaps(ctx: &Context<'_>, tier: &Tier) -> Option<Self> {
         Self::of_which(ctx, tier, &LEFT)

@@ -21,6 +21,7 @@ pub(super) fn judge(ctx: &Context<'_>) -> Option<Finding> {
     });
     let logged = found.reason.as_ref().map(|reason| logged(&found, reason));
     let behind = match found.behind {
+        Behind::Answers(_, 0) => Some(Evidence::new(args(&found, "evidence-answers-errors-none-behind"), "packet(7)", Some(0.0))),
         Behind::Answers(errors, all) => {
             let text = args(&found, "evidence-answers-errors-behind").with("behind_errors", errors).with("behind_all", all);
             Some(Evidence::new(text, "packet(7)", Some(errors as f64)))
@@ -61,14 +62,17 @@ pub(super) fn args(found: &ServerErrors<'_>, id: &'static str) -> Message {
     let (errors, all) = found.clients;
     let behind = match found.behind {
         Behind::Nobody => "nobody",
+        Behind::Answers(_, 0) => "silent",
         Behind::Answers(..) => "answers",
         Behind::Unread => "unread",
     };
+    // Whoever asks nobody behind it has nobody to ask.
+    let unsaid = if behind == "silent" { "none-asked" } else { "none" };
     // What a server behind another one answers is not what the clients get: that one may ask again, or make an error of its own of it.
     let inner = found.own.as_ref().filter(|_| !found.is_first).and_then(|own| Some((own.main_error()?, own.errors(), own.all())));
     let (status, own_errors, own_all) = inner.unwrap_or((found.status, errors, all));
     let message = Message::new(id).with("tier", found.tier.name.as_str()).with("status", status.to_string());
     let message = message.with("share", 100.0 * own_errors as f64 / own_all.max(1) as f64).with("errors", errors).with("requests", all);
     let message = message.with("whose", if inner.is_some() { "its" } else { "all" }).with("clients_status", found.status.to_string());
-    message.with("behind", behind).with("reason", found.reason.as_ref().map_or("none", Reason::word))
+    message.with("behind", behind).with("reason", found.reason.as_ref().map_or(unsaid, Reason::word))
 }

@@ -52,7 +52,7 @@ page-answers-errors-title = A server answers with errors
 page-answers-errors-limits =
     Requests that get a response, but one with status 5xx: to their clients they have failed.
 page-answers-errors-shows =
-    At least a hundredth of the requests are answered with a server error, as the load, the access log or packets show. From the first server on, the path is followed to the innermost one whose responses have them: where the servers behind a server send less than half as many errors as it does, it makes them itself. Statuses are read from the first bytes of responses over HTTP/1, FastCGI and SCGI in plain text.
+    At least a hundredth of the requests are answered with a server error, as the load, the access log or packets show. From the first server on, the path is followed to the innermost one whose responses have them: where the servers behind a server send less than half as many errors as it does, it makes them itself; so it does where they send nothing, though their responses to its checks can be read. Statuses are read from the first bytes of responses over HTTP/1, FastCGI and SCGI in plain text.
 page-answers-errors-sure =
     High if no server is behind the one that makes the errors, or if the responses of those behind were read and had fewer. Medium if these are not read: databases, TLS, HTTP/2. Silent if the server's configuration passes requests to one that was not read, or if it asks a server through a unix socket, unless the status is one that only a gateway makes (502, 504). It is a symptom wherever another station refuses requests or holds them back in the same server or behind it.
 page-answers-errors-remedies =

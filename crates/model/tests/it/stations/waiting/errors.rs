@@ -123,6 +123,36 @@ fn a_server_whose_responses_cannot_be_read_may_have_made_them() {
     assert!(diagnosis.summary.contains("40 %"), "{}", diagnosis.summary);
 }
 
+/// A proxy that has taken all servers behind it out of service answers for them, however well they answer its checks.
+#[test]
+fn a_proxy_that_asks_nobody_makes_its_errors_itself() {
+    let checked = |of_all: bool| {
+        let mut obs = watched(&[(503, 100)], &[], &[]);
+        // Without load the status of older connections is not sure; the load knows what it got.
+        let view = obs.netns.get_mut(&SERVER).unwrap();
+        let all: Vec<(u64, WireAnswers)> = view.answers.points().to_vec();
+        view.answers = Default::default();
+        let checks: &[(Place, &[(u16, u64)])] = if of_all { &[(ONE, &[(404, 1)]), (TWO, &[(200, 1)])] } else { &[(ONE, &[(404, 1)])] };
+        // They were checked before the time that counts.
+        view.answers.push(1_000, Reading::Ok(counted(checks)));
+        all.into_iter().for_each(|(at_us, counted)| view.answers.push(at_us, Reading::Ok(counted)));
+        obs.window_us = Some((100_000, 10_000_000));
+        obs
+    };
+    let diagnosis = told(&checked(true));
+    assert_eq!(
+        (maker(&checked(true)), diagnosis.verdict),
+        (Some(("caddy".to_owned(), Confidence::High)), Verdict::Choked),
+        "{}",
+        diagnosis.summary
+    );
+    assert_eq!(
+        diagnosis.findings[0].title,
+        "caddy answers 100 % of the requests with errors, most with status 503: it asks no server behind it"
+    );
+    assert_eq!(maker(&checked(false)), Some(("caddy".to_owned(), Confidence::Medium)), "one of the two was never read");
+}
+
 #[test]
 fn what_only_comes_with_a_servers_address_is_not_its_own() {
     let with = |came: &str| {
