@@ -31,8 +31,8 @@ pub use host::{CoreTimes, CpuTimes, KernelInfo, KernelLine, Memory, SoftnetRow};
 pub use log_event::LogEvent;
 pub use netns::{Address, ConntrackCpu, Link, NetnsId, NetnsView, Qdisc, Translation};
 pub use process::{
-    BusyProcess, CpuUse, Identity, Limits, OpenFiles, ProcessMemory, ProcessView, RealTime, RealTimePolicy, Sessions, Syscall, ThreadCalls,
-    ThreadName, ThreadState, ThreadTimes, ThreadWait, Tracing, WaitKind,
+    BusyProcess, CpuUse, Identity, Limits, LookedThread, OpenFiles, ProcessMemory, ProcessView, RealTime, RealTimePolicy, Sessions,
+    Syscall, ThreadAt, ThreadCalls, ThreadLook, ThreadName, ThreadState, ThreadTimes, ThreadWait, TimedWait, Tracing, WaitKind,
 };
 pub use profile::{CpuProfile, ProfileFunction, ProfilePart};
 pub use request::Request;

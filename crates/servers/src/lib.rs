@@ -8,6 +8,7 @@ pub mod advice;
 mod apache;
 mod gunicorn;
 mod haproxy;
+mod mariadb;
 mod master;
 mod nginx;
 mod php_fpm;
@@ -78,24 +79,30 @@ pub enum Session {
     Waits(String),
 }
 
-/// Servers with a process for each session, which tells what it does.
+/// Databases that serve each session by a process or by a thread of its own.
 #[derive(Debug)]
 pub struct SessionsDef {
-    /// The names of the process that starts the others.
+    /// The names of the process that has the threads, or starts the other processes.
     programs: &'static [&'static str],
-    of_title: fn(&str) -> Option<Session>,
+    /// What the title of a session's process tells. `None` for a server that serves sessions by threads.
+    of_title: Option<fn(&str) -> Option<Session>>,
 }
 
 impl SessionsDef {
     /// The session of a process with this title.
     pub fn of_title(&self, title: &str) -> Option<Session> {
-        (self.of_title)(title)
+        self.of_title.and_then(|of_title| of_title(title))
+    }
+
+    /// True if threads of one process serve the sessions: one of them that another ends the wait of had waited for a lock that another session had.
+    pub fn are_threads(&self) -> bool {
+        self.of_title.is_none()
     }
 }
 
 /// What is known of the sessions of a process with this name.
 pub fn sessions_of(comm: &str) -> Option<&'static SessionsDef> {
-    [&postgresql::SESSIONS].into_iter().find(|def| def.programs.contains(&comm))
+    [&postgresql::SESSIONS, &mariadb::SESSIONS].into_iter().find(|def| def.programs.contains(&comm))
 }
 
 /// The server that a process belongs to.

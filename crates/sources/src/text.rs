@@ -39,6 +39,7 @@ pub(crate) const ALL: &[&Source] = &[
     &process::files::PROCESS_FILES,
     &process::fd_count::PROCESS_FD_COUNT,
     &process::syscall::PROCESS_SYSCALL,
+    &process::threads::PROCESS_THREADS,
     &process::tracing::PROCESS_TRACING,
     &process::thread_names::PROCESS_THREAD_NAMES,
     &process::memory::PROCESS_MEMORY,

@@ -25,7 +25,8 @@ const PATH_KEPT_MAX: Duration = Duration::from_secs(30);
 const REPORT_PERIOD: Duration = Duration::from_secs(1);
 const REPORT_TIME_MAX: Duration = Duration::from_millis(250);
 /// Large sources that the ledger does not need: they serve only the path, or are not shown.
-const NOT_FOR_LEDGER: [&str; 6] = ["sockets", "process_files", "conntrack_translations", "tcp_info", "time_wait", "process_syscall"];
+const NOT_FOR_LEDGER: [&str; 7] =
+    ["sockets", "process_files", "conntrack_translations", "tcp_info", "time_wait", "process_syscall", "process_threads"];
 /// The source of the samples.
 const SAMPLES: &str = "requests";
 

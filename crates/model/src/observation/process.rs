@@ -18,6 +18,8 @@ pub struct ProcessView {
     pub fd_count: Series<u32>,
     /// System calls of its threads over time.
     pub syscall: Series<Syscall>,
+    /// What the threads of a database's sessions do, read more often than `syscall`. Empty for other programs, and in recordings of older versions.
+    pub thread_looks: Series<ThreadLook>,
     /// Names of its threads; at the beginning and at the end. Empty for a single thread, and for more than 256.
     pub thread_names: Series<Vec<ThreadName>>,
     /// Who traces it; over time if anybody did when the observation began, else read once.
@@ -242,11 +244,13 @@ pub enum WaitKind {
     Transaction,
     /// The answer of a name server, by sockets that are connected to port 53: no thread waits for it in a call (Go).
     NameQuestion,
+    /// A lock of a database that another session has: the threads of its sessions wait for it until a time, and are woken before ([`ThreadLook`]).
+    Session,
 }
 
 impl WaitKind {
     /// All, with their words in a recording.
-    const WORDS: [(Self, &'static str); 13] = [
+    const WORDS: [(Self, &'static str); 14] = [
         (Self::FileLock, "file-lock"),
         (Self::RetriedLock, "retried-lock"),
         (Self::Semaphore, "semaphore"),
@@ -260,6 +264,7 @@ impl WaitKind {
         (Self::Timer, "timer"),
         (Self::Transaction, "transaction"),
         (Self::NameQuestion, "name-question"),
+        (Self::Session, "session"),
     ];
 
     /// Its word in a recording.
@@ -271,6 +276,50 @@ impl WaitKind {
     pub fn of_word(word: &str) -> Option<Self> {
         Self::WORDS.iter().find(|(_, known)| *known == word).map(|(kind, _)| *kind)
     }
+}
+
+/// One look at the threads, besides the main thread, of a database that serves its sessions by threads. Whoever is woken before the time until which he waits waited for another thread; who sleeps, or waits for nobody, is there until then.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ThreadLook {
+    /// When it ended, milliseconds of a clock of its own: exacter than the time of the reading.
+    pub clock_ms: u64,
+    /// All threads besides the main thread.
+    pub others: u32,
+    /// Those that were looked at.
+    pub threads: Vec<LookedThread>,
+}
+
+/// A thread at one look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LookedThread {
+    /// Thread id.
+    pub id: u32,
+    /// What it did.
+    pub at: ThreadAt,
+}
+
+/// What a thread does at a look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThreadAt {
+    /// It runs, or is in a call of no other kind here.
+    Other,
+    /// It waits for a single socket, and is not in accept(2).
+    Socket,
+    /// It waits in futex(2) without an end.
+    Untimed,
+    /// It waits in futex(2) until a time.
+    Until(TimedWait),
+}
+
+/// A wait in futex(2) until a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimedWait {
+    /// The address modulo 65,536: with the thread it tells what is waited for.
+    pub place: u16,
+    /// Low bits of the time at which it ends: with thread and place it tells one wait from the next.
+    pub end: u32,
+    /// Time left when the look ended, milliseconds.
+    pub left_ms: u64,
 }
 
 /// Who traces a process (ptrace(2): a debugger, strace), and what its threads do at that moment.

@@ -153,13 +153,14 @@ fn netns(view: &NetnsView) -> [(&'static str, Option<Fate>); 15] {
     ]
 }
 
-fn process(view: &ProcessView) -> [(&'static str, Option<Fate>); 10] {
+fn process(view: &ProcessView) -> [(&'static str, Option<Fate>); 11] {
     [
         ("process_identity", fate(&view.identity)),
         ("process_cpu", fate(&view.cpu)),
         ("process_files", fate(&view.files)),
         ("process_fd_count", fate(&view.fd_count)),
         ("process_syscall", fate(&view.syscall)),
+        ("process_threads", fate(&view.thread_looks)),
         ("process_tracing", fate(&view.tracing)),
         ("process_thread_names", fate(&view.thread_names)),
         ("process_memory", fate(&view.memory)),

@@ -25,7 +25,7 @@ static STAGE: LazyLock<Vec<(Staged, Diagnosis)>> = LazyLock::new(|| {
 });
 
 /// Number of kinds of readings that can be removed.
-const KINDS: u32 = 47;
+const KINDS: u32 = 48;
 
 fn first(diagnosis: &Diagnosis) -> Option<&Finding> {
     diagnosis.findings.iter().find(|finding| finding.role == Role::Cause)
@@ -235,7 +235,7 @@ impl Blind {
     }
 
     fn process(&mut self, view: &mut ProcessView) {
-        let ProcessView { identity, cpu, files, fd_count, syscall, thread_names, tracing, memory, limits, cgroups } = view;
+        let ProcessView { identity, cpu, files, fd_count, syscall, thread_looks, thread_names, tracing, memory, limits, cgroups } = view;
         self.take(identity);
         self.change(cpu, |used| (used.run_ns, used.run_delay_ns) = (None, None));
         self.take(cpu);
@@ -250,6 +250,8 @@ impl Blind {
         self.take(tracing);
         self.instance(43, instance);
         self.take(thread_names);
+        self.instance(47, instance);
+        self.take(thread_looks);
     }
 
     fn server(&mut self, view: &mut ServerView) {

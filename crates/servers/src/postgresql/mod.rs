@@ -19,7 +19,7 @@ pub(crate) const POSTGRESQL: ServerDef = ServerDef {
 };
 
 /// A process for each session, started by the first one.
-pub(crate) const SESSIONS: SessionsDef = SessionsDef { programs: &["postgres", "postmaster"], of_title: session::of_title };
+pub(crate) const SESSIONS: SessionsDef = SessionsDef { programs: &["postgres", "postmaster"], of_title: Some(session::of_title) };
 
 /// The titles of its processes begin with "postgres: "; the first one keeps its command line.
 pub(crate) const MASTER: MasterDef = MasterDef {

@@ -10,6 +10,7 @@ mod sessions;
 pub(crate) mod stat;
 pub(crate) mod syscall;
 pub(crate) mod thread_names;
+pub(crate) mod threads;
 pub(crate) mod tracing;
 mod udp;
 mod waits;

@@ -111,6 +111,7 @@ fn counts_of(observation: &Observation, source: &Source) -> ReadingCounts {
         "process_files" => count([&process.files]),
         "process_fd_count" => count([&process.fd_count]),
         "process_syscall" => count([&process.syscall]),
+        "process_threads" => count([&process.thread_looks]),
         "process_tracing" => count([&process.tracing]),
         "process_thread_names" => count([&process.thread_names]),
         "process_memory" => count([&process.memory]),

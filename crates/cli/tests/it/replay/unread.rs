@@ -17,7 +17,7 @@ use crate::harness::{all_recordings, repository};
 /// status page) is not found without it.
 const LACKING: &[(&str, &[&str])] = &[
     ("which process holds a socket", &["process_files", "process_fd_count"]),
-    ("system calls", &["process_syscall"]),
+    ("system calls", &["process_syscall", "process_threads"]),
     ("memory", &["process_memory"]),
     ("configuration", &["server_config", "server_log", "server_status"]),
     ("logs", &["server_log"]),
@@ -32,6 +32,7 @@ const LACKING: &[(&str, &[&str])] = &[
             "process_files",
             "process_fd_count",
             "process_syscall",
+            "process_threads",
             "process_memory",
             "server_config",
             "server_log",

@@ -1,12 +1,14 @@
 //! What the threads of a tier wait for that is no connection: the second account, beside that of the requests.
 
 mod names;
+mod woken;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use chokepoint_statistics::wilson;
 
 use self::names::Names;
+use self::woken::{Counts, Woken};
 
 use super::looks::{are_enough, waits_for_work};
 use super::workers::at_once;
@@ -88,7 +90,7 @@ impl Awaited {
             return None;
         }
         tally.tell_sleep_from_retries();
-        let Tally { processes, looks, moments, threads, idle, locked, main_serves, has_threads, kinds } = tally;
+        let Tally { processes, looks, moments, threads, idle, locked, elsewhere, perhaps_own, main_serves, has_threads, kinds } = tally;
         let is_loop = processes == 1 && main_serves;
         let mut all: Vec<Self> =
             kinds.into_iter().map(|(kind, counted)| counted.awaited(ctx, kind, (looks, moments.len()), is_loop)).collect();
@@ -100,7 +102,15 @@ impl Awaited {
         let worked_on = if has_threads { waiting.max(1.0) } else { waiting.max(1.0).min(threads) };
         // Threads that serve nobody may wait in the same way, for a time of their own: all that are not known to wait for new work count as those. None of these waits for what is
         // a fault, so that threads which wait for other threads may as well be idle.
-        let spare = |awaited: &Self| (threads - idle - if awaited.is_fault() { locked } else { 0.0 } - waiting).max(0.0);
+        let spare = |awaited: &Self| {
+            let others = match () {
+                () if awaited.is_until_woken() => elsewhere,
+                () if awaited.is_fault() => locked,
+                () => 0.0,
+            };
+            let spare = (threads - idle - others - waiting).max(0.0);
+            if awaited.is_until_woken() { spare.min(perhaps_own) } else { spare }
+        };
         let explains = |awaited: &Self| awaited.holds_up || awaited.threads - spare(awaited) >= MOST * worked_on;
         // A lock for which somebody waits most of the time is hardly ever free: its holders serve one after the other, whatever each of them does meanwhile.
         let held_up = |awaited: &Self| {
@@ -141,6 +151,7 @@ impl Awaited {
             WaitKind::Child => "awaited-child",
             WaitKind::Timer => "awaited-timer",
             WaitKind::Transaction => "awaited-transaction",
+            WaitKind::Session => "awaited-session",
         };
         let (pid, name) = self.holder.as_ref().map_or((0, ""), |(pid, name)| (*pid, name.as_deref().unwrap_or("")));
         let object = self.object.as_deref().unwrap_or("");
@@ -173,6 +184,7 @@ impl Awaited {
     pub(crate) fn class(&self) -> &'static str {
         match self.kind {
             WaitKind::Transaction if self.holder_waits_for.is_none() => "transaction",
+            WaitKind::Session => "session",
             _ if self.is_of_names() => "names",
             _ if self.holder_waits_for.is_some() => "held-up",
             _ if self.is_lock() => "lock",
@@ -183,8 +195,13 @@ impl Awaited {
 
     /// True for a lock: whoever holds it serves another request.
     pub(crate) fn is_lock(&self) -> bool {
-        use WaitKind::{FileLock, RetriedLock, Semaphore, SharedLock, Transaction};
-        matches!(self.kind, FileLock | RetriedLock | Semaphore | SharedLock | Transaction)
+        use WaitKind::{FileLock, RetriedLock, Semaphore, Session, SharedLock, Transaction};
+        matches!(self.kind, FileLock | RetriedLock | Semaphore | SharedLock | Transaction | Session)
+    }
+
+    /// True if another thread of the program ends the wait.
+    fn is_until_woken(&self) -> bool {
+        self.kind == WaitKind::Session
     }
 
     /// True for what takes no time while all is well: a reader of the output, and a name server whose answers are kept.
@@ -218,7 +235,9 @@ impl Awaited {
             Evidence::new(text, "/proc/PID/task/TID/syscall", Some(tenths(waits_for.threads)))
         });
         let for_all = || Evidence::new(Message::new("evidence-awaited-for-all"), "sock_diag", None);
-        std::iter::once(self.proof()).chain(self.asks_for_all.then(for_all)).chain(of_holder).collect()
+        let woken = || Evidence::new(Message::new("evidence-awaited-woken"), "/proc/PID/task/TID/syscall, /proc/PID/mem", None);
+        let others = [self.asks_for_all.then(for_all), self.is_until_woken().then(woken), of_holder];
+        std::iter::once(self.proof()).chain(others.into_iter().flatten()).collect()
     }
 
     fn proof(&self) -> Evidence {
@@ -245,6 +264,10 @@ struct Tally {
     idle: f64,
     /// Mean number of threads that wait for another thread without an end of their own: for a lock in memory, or for work.
     locked: f64,
+    /// Mean number of threads that surely wait for no other thread's turn: for their client, or for nothing that happened in the window.
+    elsewhere: f64,
+    /// Mean number of threads that wait for another thread and may serve nobody.
+    perhaps_own: f64,
     /// True if a process has a second thread.
     has_threads: bool,
     /// True if the main thread of a process does most of what it does on a core.
@@ -312,6 +335,7 @@ impl Tally {
         self.has_threads |= others > 0;
         self.idle += calls.iter().filter(|(_, call)| waits_for_work(call)).count() as f64 / of_one;
         self.main_serves |= others == 0 || main_share(ctx, process).is_some_and(|share| share > MOST);
+        let woken = Woken::of(ctx, process);
         let kept = kept_sockets(&calls);
         let is_kept = |wait: &ThreadWait| wait.kind == WaitKind::NameQuestion && wait.other.is_some_and(|inode| kept.contains(&inode));
         for (at_us, call) in &calls {
@@ -327,6 +351,11 @@ impl Tally {
             }
             self.idle += each * f64::from(call.threads.accepting) / of_one;
             self.locked += each * f64::from(call.threads.untimed) / of_one;
+            if let Some(Counts { waiting, perhaps_own, elsewhere }) = woken.as_ref().and_then(|woken| woken.at(*at_us)) {
+                self.elsewhere += elsewhere / of_one;
+                self.perhaps_own += perhaps_own / of_one;
+                self.count(WaitKind::Session, moment, (waiting, waiting / of_one));
+            }
             // A process that waits for another of the same tier is the one that started the workers.
             let is_started = |wait: &ThreadWait| wait.kind == WaitKind::Child && wait.other.is_some_and(|pid| tier.pids.contains(&pid));
             let is_own = |wait: &&ThreadWait| !is_started(wait) && !is_kept(wait);
@@ -357,6 +386,19 @@ impl Tally {
                     counted.holders.entry((pid, tier.pids.contains(&pid))).or_default().insert(moment);
                 }
             }
+        }
+    }
+}
+
+impl Tally {
+    /// Counts threads of one look that wait so: `here` of the process, and their part of the mean.
+    fn count(&mut self, kind: WaitKind, moment: u64, (here, part): (f64, f64)) {
+        if here > 0.0 {
+            let counted = self.kinds.entry(kind).or_default();
+            counted.seen += 1;
+            counted.moments.insert(moment);
+            counted.numbers.push(here);
+            counted.threads += part;
         }
     }
 }

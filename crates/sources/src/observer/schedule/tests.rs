@@ -163,8 +163,8 @@ fn few(name: &str) -> u64 {
         "process_cpu" => 700,
         "cpu" | "cgroup_cpu" | "ksoftirqd" | "softnet" | "netstat" | "links" | "qdiscs" => 70,
         "sockets" | "process_files" | "requests" | "process_syscall" | "tcp_info" => 170,
-        // Of processes that nobody traces nothing is read, and names at the ends alone.
-        "process_tracing" | "process_thread_names" => 0,
+        // Of processes that nobody traces nothing is read, of databases alone what their sessions do, and names at the ends alone.
+        "process_tracing" | "process_thread_names" | "process_threads" => 0,
         _ => 20,
     }
 }

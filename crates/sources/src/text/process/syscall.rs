@@ -21,10 +21,10 @@ const NAME: &str = "process_syscall";
 /// The file needs the right to attach to the process (proc_pid_syscall(5), ptrace(2)) and has mode 0400.
 const NEEDS: &str = "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH";
 /// Nine numbers.
-const LINE_BYTES_MAX: usize = 512;
+pub(super) const LINE_BYTES_MAX: usize = 512;
 /// Most threads of a process to look at, besides the main thread, and most threads to list.
 const THREADS_MAX: usize = 16;
-const LISTED_MAX: usize = 1_024;
+pub(super) const LISTED_MAX: usize = 1_024;
 /// Most descriptors of one poll(2) or select(2) to look at. A process that waits for more is an event loop.
 const DESCRIPTORS_MAX: usize = 64;
 /// Descriptors of select(2) (FD_SETSIZE).
@@ -57,7 +57,7 @@ pub(super) struct Awaited {
 
 /// How a system call names the descriptors that it waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum DescriptorArguments {
+pub(super) enum DescriptorArguments {
     /// The first argument is the descriptor.
     One,
     /// An array of `struct pollfd` and its length.
@@ -107,7 +107,7 @@ fn read(context: &ReadContext<'_>) -> Items {
     let Some(pid) = context.pid() else { return Vec::new() };
     let root = context.root.clone();
     only_item(read_while_alive(context.root, NAME, pid, |_, stat| {
-        let sessions = sessions_of(&stat.comm);
+        let sessions = sessions_of(&stat.comm).filter(|def| !def.are_threads());
         Ok(context.root.delayed(pid, move || read_call(&root, pid, sessions).unwrap_or_else(|lack| lack)))
     }))
 }
@@ -195,18 +195,18 @@ fn threads(root: &Root, pid: u32, memory: &SharedMemory) -> (ThreadCalls, BTreeM
 }
 
 /// The number of the call; none while the thread runs.
-fn number_of(line: &[u8]) -> Option<libc::c_long> {
+pub(super) fn number_of(line: &[u8]) -> Option<libc::c_long> {
     std::str::from_utf8(line).ok()?.split_ascii_whitespace().next()?.parse().ok().filter(|number| *number >= 0)
 }
 
 /// True if the fourth argument of futex(2), the address of a timeout, is null.
-fn has_no_timeout(line: &str) -> bool {
+pub(super) fn has_no_timeout(line: &str) -> bool {
     line.split_ascii_whitespace().nth(4) == Some("0x0")
 }
 
 /// The call's name, how it names its descriptors, and its first three arguments, from "45 0x4 0x7f... ..." (proc_pid_syscall(5)). "-1" is a process that
 /// waits outside of a call.
-fn call_of(line: &str) -> (String, DescriptorArguments, [u64; 3]) {
+pub(super) fn call_of(line: &str) -> (String, DescriptorArguments, [u64; 3]) {
     let mut tokens = line.split_ascii_whitespace();
     let number = tokens.next().and_then(|token| token.parse::<libc::c_long>().ok()).filter(|number| *number >= 0);
     let Some(number) = number else { return (RUNNING.to_owned(), DescriptorArguments::Nothing, [0; 3]) };
@@ -219,7 +219,7 @@ fn call_of(line: &str) -> (String, DescriptorArguments, [u64; 3]) {
 }
 
 /// The descriptors that a call waits for; none if the memory with them cannot be read.
-fn descriptors(root: &Root, pid: u32, names: DescriptorArguments, [first, second, third]: [u64; 3]) -> Vec<Awaited> {
+pub(super) fn descriptors(root: &Root, pid: u32, names: DescriptorArguments, [first, second, third]: [u64; 3]) -> Vec<Awaited> {
     match names {
         DescriptorArguments::Nothing => Vec::new(),
         // The kernel uses the lower half of the register.
@@ -254,7 +254,7 @@ fn descriptors(root: &Root, pid: u32, names: DescriptorArguments, [first, second
 }
 
 /// `length` bytes of a process's memory; none if they cannot all be read.
-fn memory(root: &Root, pid: u32, address: u64, length: usize) -> Vec<u8> {
+pub(super) fn memory(root: &Root, pid: u32, address: u64, length: usize) -> Vec<u8> {
     if address == 0 || length == 0 {
         return Vec::new();
     }

@@ -84,6 +84,8 @@ awaited-transaction = { $is_known ->
     [yes] a lock that another transaction has ({ $object })
    *[no] a lock that another transaction has
 }
+awaited-session = a lock that another session has
+evidence-awaited-woken = Each of these waits has a time at which it gives up. At the next look, before that time, threads were gone from there: another thread had ended their wait.
 evidence-awaited-meanwhile = { $threads } of its processes, on average, waited meanwhile for { $for ->
     [disk] the disk
     [name-server] a name server

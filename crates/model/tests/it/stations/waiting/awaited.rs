@@ -2,6 +2,8 @@
 //!
 //! Deterministic: observations made up by the tests.
 
+mod woken;
+
 use chokepoint_model::observation::{CpuUse, Sessions, Socket, SocketAddress, Syscall, ThreadCalls, ThreadTimes, ThreadWait, WaitKind};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::Verdict;
