@@ -230,10 +230,15 @@ impl<'a> Context<'a> {
     /// The values of a series at or just before the window's beginning and at or just after its end, and the microseconds between them: the change of a
     /// counter in the window, plus at most one sampling interval on each side.
     pub fn around<'s, T>(&self, series: &'s Series<T>) -> Option<(&'s T, &'s T, u64)> {
-        let points = series.points();
-        let begin = points.iter().rposition(|(at, _)| *at <= self.window_us.0).unwrap_or(0);
-        let end = points.iter().position(|(at, _)| *at >= self.window_us.1).unwrap_or(points.len().saturating_sub(1));
-        ends(points, begin, end)
+        around(series, self.window_us)
+    }
+
+    /// The same of another series whose values are compared with these: over all of the time that lies between the two values of `of`, and at most one interval more on each side.
+    pub(crate) fn around_those<'s, T, U>(&self, series: &'s Series<T>, of: &Series<U>) -> Option<(&'s T, &'s T, u64)> {
+        let points = of.points();
+        let (begin, end) = places_around(points, self.window_us);
+        let span = points.get(begin).zip(points.get(end)).map(|(first, last)| (first.0, last.0));
+        around(series, span.unwrap_or(self.window_us))
     }
 
     /// The first and last value inside the window, for shares of time, which the edges would dilute. Falls back to [`Context::around`] with fewer than two
@@ -253,6 +258,19 @@ impl<'a> Context<'a> {
         let (begin, end) = self.window_us;
         series.points().iter().filter(move |(at, _)| (begin..=end).contains(at))
     }
+}
+
+fn around<T>(series: &Series<T>, span_us: (u64, u64)) -> Option<(&T, &T, u64)> {
+    let points = series.points();
+    let (begin, end) = places_around(points, span_us);
+    ends(points, begin, end)
+}
+
+/// The places of the last value up to the beginning, and of the first from the end on.
+fn places_around<T>(points: &[(u64, T)], (from_us, to_us): (u64, u64)) -> (usize, usize) {
+    let begin = points.iter().rposition(|(at, _)| *at <= from_us).unwrap_or(0);
+    let end = points.iter().position(|(at, _)| *at >= to_us).unwrap_or(points.len().saturating_sub(1));
+    (begin, end)
 }
 
 fn ends<T>(points: &[(u64, T)], begin: usize, end: usize) -> Option<(&T, &T, u64)> {

@@ -98,9 +98,9 @@ pub(crate) fn refused(ctx: &Context<'_>, tier: &Tier, placed: &PlacedListener, v
     Some(left.min(drops.saturating_sub(others)))
 }
 
-/// What the listeners of a namespace dropped in the window, without these.
+/// What the listeners of a namespace dropped, without these, while its counters grew: those are read more seldom, and so for longer than the window.
 pub(crate) fn dropped_by_others(ctx: &Context<'_>, view: &NetnsView, own: &[u64]) -> u64 {
-    let Some((first, last, _)) = ctx.around(&view.listeners) else { return 0 };
+    let Some((first, last, _)) = ctx.around_those(&view.listeners, &view.netstat) else { return 0 };
     let begin: BTreeMap<u64, u64> = first.iter().filter_map(|listener| Some((listener.inode, listener.drops?))).collect();
     let others = last.iter().filter(|listener| !own.contains(&listener.inode));
     let grown = |listener: &Listener| Some(listener.drops?.saturating_sub(begin.get(&listener.inode).copied().unwrap_or(0)));

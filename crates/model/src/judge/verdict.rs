@@ -326,7 +326,8 @@ fn wrong_answers(ctx: &Context<'_>, load: &LoadResult) -> Option<Message> {
     if let Some(why) = without_handshake.and_then(|tls| tls.failure) {
         return Some(Message::new(no_handshake(why)));
     }
-    if answered == load.requests && load.status.len() == 1 {
+    // What came after its end was held until then.
+    if answered == load.requests && load.status.len() == 1 && load.throughput_rps() > 0.0 {
         let status = load.status.keys().next().copied().unwrap_or(0);
         let fails = if status >= 500 { "yes" } else { "no" };
         return Some(Message::new("verdict-unknown-status").with("status", f64::from(status)).with("fails", fails));

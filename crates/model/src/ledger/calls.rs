@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::facts::Context;
+use crate::facts::harm::NOISE_SHARE;
 use crate::facts::path::Endpoint;
 use crate::facts::pool::{BUSY_SHARE, STEADY_SHARE};
 use crate::observation::{ListenerAddress, NetnsId, RequestSample, RequestSocket, RequestTimes, SocketAddress, TcpState};
@@ -48,11 +49,14 @@ impl Calls {
         self.samples.iter().map(|(at_us, _, used)| (*at_us, *used))
     }
 
-    /// True if it was seen that no more wait for an answer at once than this number, and hardly fewer, in enough samples.
+    /// True if it was seen that no more wait for an answer at once than this number, and hardly fewer, in enough samples. A sample takes a moment: where a request ends while it is taken and
+    /// another one gets its place, both are in it.
     pub(crate) fn keep_at(&self, number: f64) -> bool {
-        let above = self.samples.iter().filter(|(_, _, used)| used.round() > number).count();
-        let is_whole = self.samples.len() >= SAMPLES_MIN && above as f64 <= (1.0 - STEADY_SHARE) * self.samples.len() as f64 / 2.0;
-        is_whole && self.in_use((0, u64::MAX)) >= BUSY_SHARE * number
+        let above = |most: f64| self.samples.iter().filter(|(_, _, used)| used.round() > most).count() as f64;
+        let few = (1.0 - STEADY_SHARE) * self.samples.len() as f64 / 2.0;
+        let mean = self.in_use((0, u64::MAX));
+        let is_kept = above(number) <= few || above(number + 1.0) <= few && mean <= (1.0 + NOISE_SHARE) * number;
+        self.samples.len() >= SAMPLES_MIN && is_kept && mean >= BUSY_SHARE * number
     }
 
     /// The number of connections that is not exceeded most of the time: idle ones from before may take a while to close.

@@ -39,6 +39,8 @@ pub struct ServerFiles {
     pub others_write: Option<String>,
     /// The master, where a worker stands for it here because only its workers listen. `None` where the process itself is the master, or where there is none.
     pub master: Option<MasterProcess>,
+    /// The main file as the server was given it, where that may be a pattern: of the files of a directory. `None` where it is the first of the files.
+    pub main: Option<String>,
     /// Files and patterns that are read behind the main one.
     pub also: Vec<String>,
 }
@@ -59,7 +61,8 @@ pub struct MasterProcess {
 impl PartialEq for ServerFiles {
     fn eq(&self, other: &Self) -> bool {
         let text = |files: &Self| files.text.as_ref().map(|text| text.text().to_owned());
-        let rest = |files: &Self| (files.prefix.clone(), files.are_elsewhere, files.others_write.clone(), files.master, files.also.clone());
+        let given = |files: &Self| (files.master, files.main.clone(), files.also.clone());
+        let rest = |files: &Self| (files.prefix.clone(), files.are_elsewhere, files.others_write.clone(), given(files));
         text(self) == text(other) && rest(self) == rest(other)
     }
 }

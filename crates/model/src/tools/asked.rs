@@ -45,7 +45,7 @@ pub fn text(obs: &Observation, server: &str, find: &str, with: &str) -> Result<C
         server: kind,
         pid,
         start_ticks,
-        file: config.file().to_owned(),
+        file: view.and_then(|view| view.files.main.clone()).unwrap_or_else(|| config.file().to_owned()),
         setting,
         from: find.to_owned(),
         to: with.to_owned(),

@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use chokepoint_config::glob;
 use chokepoint_foreign::{FileId, Identity};
 use chokepoint_model::change::ServerKind;
 use chokepoint_model::observation::NetnsId;
@@ -217,7 +218,7 @@ impl Master {
 
     /// True where it runs with this main file, and the path names the same file for both.
     fn runs_with(&self, main: &str) -> bool {
-        self.main().is_none_or(|own| own == main) && self.sees_our(Path::new(main))
+        self.main().is_none_or(|own| own == main) && self.sees_our(Path::new(place_of(main)))
     }
 
     /// True where a path is the same file for the master and for this process.
@@ -263,6 +264,11 @@ impl Master {
         let Some(newest) = self.workers().iter().map(|worker| worker.start_ticks).max() else { return false };
         fs::metadata(path).is_ok_and(|meta| is_newer_than(changed_s(&meta), since_1970_s(newest)))
     }
+}
+
+/// The main file, or the directory whose files a server was given in its place as a pattern.
+pub(super) fn place_of(main: &str) -> &str {
+    main.rsplit_once('/').filter(|(_, name)| glob::is_pattern(name)).map_or(main, |(directory, _)| directory)
 }
 
 /// The latest change of a file, its mode or its name, seconds since 1970. The modification time can be set back, the status change time cannot.

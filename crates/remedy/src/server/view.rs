@@ -4,7 +4,7 @@ use chokepoint_config::{FILE_BYTES_MAX, Resolved, glob, text};
 use chokepoint_foreign::{Files, Rights};
 
 use super::file::real_path;
-use super::master::Master;
+use super::master::{Master, place_of};
 
 /// Most paths that a pattern may match.
 const MATCHES_MAX: usize = 16_384;
@@ -37,7 +37,7 @@ impl View {
         let rights = match master {
             Some(master) => master.identity.rights(),
             None => {
-                let owner = files.locate(main).and_then(|file| file.metadata());
+                let owner = files.locate(place_of(main)).and_then(|file| file.metadata());
                 Rights::of_owner(&owner.map_err(|error| format!("{main}: {error}"))?)
             }
         };

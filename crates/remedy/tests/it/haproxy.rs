@@ -53,6 +53,23 @@ impl Haproxy {
         Some(haproxy)
     }
 
+    /// Ends it and starts it again with these files.
+    fn restart(&mut self, options: &[&str], files: &[&str]) {
+        self.stop();
+        let mut command = Command::new("haproxy");
+        command.args(options).args(files.iter().flat_map(|file| ["-f".into(), self.dir.path().join(file).into_os_string()]));
+        self.child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        until("HAProxy answers again", || answers(self.port));
+        self.ticks = start_ticks(self.pid());
+    }
+
+    fn stop(&mut self) {
+        let workers = self.workers();
+        kill(self.pid());
+        let _ = self.child.wait();
+        until("its workers end", || workers.iter().all(|worker| !Path::new(&format!("/proc/{worker}")).exists()));
+    }
+
     fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -81,10 +98,7 @@ impl Haproxy {
 
 impl Drop for Haproxy {
     fn drop(&mut self) {
-        let workers = self.workers();
-        kill(self.pid());
-        let _ = self.child.wait();
-        until("its workers end", || workers.iter().all(|worker| !Path::new(&format!("/proc/{worker}")).exists()));
+        self.stop();
     }
 }
 
@@ -118,6 +132,24 @@ fn limits_in_several_files_are_raised_by_new_workers_and_restored_to_the_byte() 
     assert!(report.is_clean() && report.restored.len() == 2, "{report:?}");
     assert_eq!([haproxy.main(), haproxy.site()].map(|path| fs::read_to_string(path).unwrap()), before);
     assert!(haproxy.workers().iter().any(|worker| !second.contains(worker)) && answers(haproxy.port));
+}
+
+#[test]
+fn the_files_of_a_directory_are_edited_where_the_limit_stands() {
+    let Some(mut haproxy) = Haproxy::start("haproxy-directory", &["-W"], None) else { return };
+    // The same files, given as a directory.
+    fs::rename(haproxy.main(), haproxy.dir.path().join("conf.d/0-main.cfg")).unwrap();
+    haproxy.restart(&["-W"], &["conf.d"]);
+    let guard = &mut store(haproxy.dir.path()).lock().unwrap();
+    let before = fs::read_to_string(haproxy.site()).unwrap();
+    let main = haproxy.dir.path().join("conf.d/*.cfg");
+    let change = change(ServerKind::Haproxy, haproxy.pid(), haproxy.ticks, &main, of_server(), ("2", "50"), Activation::Reload);
+    apply(guard, &[change]).unwrap();
+    assert_eq!(fs::read_to_string(haproxy.site()).unwrap(), before.replace("maxconn 2 ", "maxconn 50 "));
+    let report = guard.undo(&Filter::All);
+    assert!(report.is_clean() && report.restored.len() == 1, "{report:?}");
+    assert_eq!(fs::read_to_string(haproxy.site()).unwrap(), before);
+    assert!(answers(haproxy.port));
 }
 
 #[test]

@@ -207,6 +207,9 @@ fn head_of(master: &Master) -> String {
     let server = master.def.dialect.name().to_owned();
     let facts = [("server", &server), ("prefix", prefix), ("version", version), ("access_log", access_log), ("error_log", error_log)];
     let mut lines: Vec<(&str, String)> = facts.iter().map(|(name, value)| (*name, (*value).clone())).collect();
+    if master.def.dialect == Dialect::Haproxy {
+        lines.push(("main", master.place.main.clone()));
+    }
     if matches!(master.def.dialect, Dialect::Postgresql | Dialect::Haproxy) {
         lines.extend(also.iter().map(|path| ("also", path.clone())));
         let is_read = |(name, _): &&(String, String)| postgresql::READ.contains(&name.as_str());
@@ -358,6 +361,7 @@ pub(super) struct ConfigHead {
     are_elsewhere: Option<bool>,
     others_write: Option<String>,
     master: Option<MasterProcess>,
+    main: Option<String>,
     server: &'static MasterDef,
     version: String,
     unreadable: Vec<String>,
@@ -394,6 +398,7 @@ fn head(dump: &str) -> Result<ConfigHead, String> {
         real_paths: linked.collect(),
         are_elsewhere: fact("files").map(|place| place == "elsewhere"),
         master: fact(MASTER).and_then(master_of),
+        main: fact("main").map(str::to_owned),
         others_write: fact(WRITERS).filter(|why| *why != NOBODY).map(str::to_owned),
         server,
         version: text("version"),
@@ -470,8 +475,9 @@ pub(super) fn parsed(dump: &str) -> Result<(ConfigHead, ParsedConfig), String> {
 
 /// Hides all values that the model does not read. A malformed text becomes the failure of its parser.
 pub(crate) fn reduced(dump: &str, reduction: &mut Reduction) -> Outcome {
-    const FACTS: [&str; 13] = [
+    const FACTS: [&str; 14] = [
         "files",
+        "main",
         WRITERS,
         MASTER,
         "server",
@@ -556,5 +562,13 @@ fn files_of(head: &ConfigHead, dump: &str) -> ServerFiles {
     let is_reloaded = !head.server.is_apart || head.master.is_some();
     let text = head.server.kind.filter(|_| is_reloaded).map(|server| Arc::new(edited(server)) as Arc<dyn ConfigurationFiles>);
     let (are_elsewhere, others_write) = (head.are_elsewhere, head.others_write.clone());
-    ServerFiles { text, prefix: head.prefix.clone(), are_elsewhere, others_write, master: head.master, also: head.also.clone() }
+    ServerFiles {
+        text,
+        prefix: head.prefix.clone(),
+        are_elsewhere,
+        others_write,
+        master: head.master,
+        main: head.main.clone(),
+        also: head.also.clone(),
+    }
 }

@@ -128,7 +128,10 @@ impl Awaited {
         let first = |is: &dyn Fn(&Self) -> bool| all.iter().position(is);
         let each_waits = first(&is_contended).or_else(|| first(&is_reason));
         let most = each_waits.or_else(|| first(&asks_for_all))?;
-        Some(Self { asks_for_all: each_waits.is_none(), ..all.swap_remove(most) })
+        let found = all.swap_remove(most);
+        // A session serves one request: whatever else waits so is the server's own.
+        let number = if found.is_until_woken() { found.threads.min(worked_on) } else { found.threads };
+        Some(Self { asks_for_all: each_waits.is_none(), threads: number, ..found })
     }
 
     /// True if they wait for data that is read from a disk or written to it.

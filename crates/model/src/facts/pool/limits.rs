@@ -217,14 +217,23 @@ fn accepted_per_s(ctx: &Context<'_>, tier: &Tier) -> Option<f64> {
     let is_tcp = |placed: &PlacedListener| placed.netns == tier.netns && matches!(placed.listener.address, ListenerAddress::Tcp(..));
     let is_alone = !ctx.path.tiers.iter().any(|other| other.id != tier.id && other.listeners.iter().any(is_tcp));
     match &ctx.obs.load {
-        // Those that wait were opened, too.
-        Some(load) if is_first => Some((load.connections as f64 - ctx.queued_mean([tier])).max(0.0) * 1e6 / load.duration_us.max(1) as f64),
+        // Those that still wait at its end were opened, too: where clients give up, ever more do.
+        Some(load) if is_first => Some((load.connections as f64 - left_waiting(ctx, tier)).max(0.0) * 1e6 / load.duration_us.max(1) as f64),
         Some(_) => None,
         None => own_growth(ctx, tier.netns, "Tcp.PassiveOpens")
             .filter(|_| is_alone)
             .map(per_s)
             .or_else(|| ctx.account()?.rate_rps().filter(|_| is_first)),
     }
+}
+
+/// Connections that wait to be accepted when the window ends.
+fn left_waiting(ctx: &Context<'_>, tier: &Tier) -> f64 {
+    let last = tier.listeners.iter().filter_map(|placed| {
+        let (_, listeners) = ctx.in_window(&ctx.obs.netns.get(&placed.netns)?.listeners).last()?;
+        listeners.iter().find(|listener| listener.inode == placed.listener.inode).map(|listener| f64::from(listener.accept_queue))
+    });
+    last.sum()
 }
 
 /// True if half of the requests at the tier behind wait there to be accepted or read, or if they wait there for a lock.

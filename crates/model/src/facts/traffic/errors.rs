@@ -9,6 +9,10 @@ use crate::observation::{ListenerAddress, LogEvent};
 
 /// Statuses that a gateway makes itself, for want of a response from behind it (RFC 9110, sections 15.6.3 and 15.6.5).
 const OF_GATEWAYS: [u16; 2] = [502, 504];
+/// Least time of a call over TCP, seconds: its caller and its server are each woken once, which takes some 10 us on one host.
+const CALL_S_MIN: f64 = 20e-6;
+/// Expected calls in all looks from which it is no accident that not one was met: of three, none is met once in twenty times (Poisson).
+const MET_MIN: f64 = 3.0;
 /// From this share of a tier's errors on, those of the servers behind it are the same errors, passed on.
 const PASSED_ON: f64 = 0.5;
 
@@ -89,6 +93,8 @@ pub(crate) enum Behind {
     Nobody,
     /// Their responses were read: so many errors of so many.
     Answers(u64, u64),
+    /// They were asked for hardly any of these requests, or for none: so many of their responses were read.
+    NotAsked(u64),
     /// They give no HTTP responses in plain text: databases and the like, or over TLS.
     Unread,
 }
@@ -161,6 +167,16 @@ fn innermost<'a>(ctx: &Context<'a>, (mut tier, mut per_s): (&'a Tier, f64)) -> (
     (tier, per_s)
 }
 
+/// True if a tier that passes requests on over TCP has no connection to anybody in any look, although a part of so many calls a second would be met in some.
+fn asks_nobody(ctx: &Context<'_>, tier: &Tier, per_s: f64) -> bool {
+    let configs = tier.pids.iter().filter_map(|pid| ctx.obs.servers.get(pid)?.config.last());
+    let is_tcp = |address: &ListenerAddress| matches!(address, ListenerAddress::Tcp(..));
+    let mut ways = configs.filter_map(|config| config.leads_to()).flatten().peekable();
+    let looks = ctx.obs.netns.get(&tier.netns).map_or(0, |view| ctx.in_window(&view.request_samples).count());
+    let is_met = looks as f64 * per_s * CALL_S_MIN >= MET_MIN;
+    tier.upstreams.is_empty() && ways.peek().is_some() && ways.all(is_tcp) && is_met
+}
+
 /// What the servers behind a tier answered, if that is enough to know that the tier makes the errors itself.
 fn known(ctx: &Context<'_>, tier: &Tier, (status, per_s): (u16, f64)) -> Option<Behind> {
     let behind = behind(ctx, tier);
@@ -172,9 +188,16 @@ fn known(ctx: &Context<'_>, tier: &Tier, (status, per_s): (u16, f64)) -> Option<
     if behind.is_empty() && !passes_on {
         return Some(Behind::Nobody);
     }
+    if asks_nobody(ctx, tier, per_s) {
+        return Some(Behind::NotAsked(0));
+    }
     if !behind.is_empty() && behind.iter().all(|(_, seen)| seen.is_some()) {
         let sum = |count: fn(&Answered) -> u64| behind.iter().filter_map(|(_, seen)| seen.as_ref()).map(count).sum();
-        return Some(Behind::Answers(sum(Answered::errors), sum(Answered::all)));
+        let asked_rps: f64 = behind.iter().filter_map(|(_, seen)| seen.as_ref()).map(Answered::all_rps).sum();
+        return Some(match asked_rps < PASSED_ON * per_s {
+            true => Behind::NotAsked(sum(Answered::all)),
+            false => Behind::Answers(sum(Answered::errors), sum(Answered::all)),
+        });
     }
     // A server whose configuration passes requests on may pass on the errors of one that was not read. Of any other, those behind it are databases and the like, unless they are
     // asked through a unix socket, on which nothing is read.

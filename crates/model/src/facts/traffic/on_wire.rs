@@ -95,6 +95,11 @@ impl Answered {
         self.by_status.get(&status).map_or(0.0, |count| *count as f64 / self.seconds)
     }
 
+    /// Responses a second.
+    pub(crate) fn all_rps(&self) -> f64 {
+        self.all() as f64 / self.seconds
+    }
+
     /// Server errors a second.
     pub(crate) fn errors_rps(&self) -> f64 {
         self.errors() as f64 / self.seconds

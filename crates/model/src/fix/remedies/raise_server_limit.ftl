@@ -10,7 +10,7 @@ remedy-raise-server-limit-text = Let { $tier } have { $enough } { $counted } ins
 }
 remedy-raise-server-limit-risk = More requests reach the server behind { $tier } at once. If that is full with fewer, each takes longer, and its memory and its connections to others grow.
 remedy-raise-server-limit-risk-own = { $tier } works on more at once: each takes longer if its cores or disks are full, and its memory grows with each connection.
-remedy-raise-server-limit-line = The line to write, then { $restart ->
+remedy-raise-server-limit-line = What to write there, the rest of the line as it is, then { $restart ->
     [yes] restart { $tier }
    *[no] let { $tier } read its configuration again
 }:

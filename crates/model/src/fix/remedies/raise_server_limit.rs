@@ -1,5 +1,5 @@
 //! A limit that somebody set, and a number that meets the demand: remedy `raise-server-limit` where the server's files can be edited and it reads them again, advice
-//! `raise-server-limit-by-hand` elsewhere.
+//! `raise-server-limit-by-hand` or `-by-restart` elsewhere.
 
 use super::definition::{Advice, AdviceDef, Proposal, RemedyDef};
 use super::server::servers;
@@ -17,8 +17,18 @@ use crate::predict::Lift;
 
 pub(super) const REMEDY: RemedyDef =
     RemedyDef { id: "raise-server-limit", finding: FindingId::SERVER_LIMIT_REACHED, activation: Activation::Reload, propose };
-pub(super) const ADVICE: AdviceDef =
-    AdviceDef { id: "raise-server-limit-by-hand", finding: FindingId::SERVER_LIMIT_REACHED, activation: Activation::Reload, advise };
+pub(super) const BY_HAND: AdviceDef = AdviceDef {
+    id: "raise-server-limit-by-hand",
+    finding: FindingId::SERVER_LIMIT_REACHED,
+    activation: Activation::Reload,
+    advise: |ctx, placed| advise(ctx, placed, false),
+};
+pub(super) const BY_RESTART: AdviceDef = AdviceDef {
+    id: "raise-server-limit-by-restart",
+    finding: FindingId::SERVER_LIMIT_REACHED,
+    activation: Activation::Restart,
+    advise: |ctx, placed| advise(ctx, placed, true),
+};
 
 /// A limit, and the number that would be enough.
 struct Raised<'c> {
@@ -67,16 +77,22 @@ fn propose(ctx: &Context<'_>, placed: &StationReading) -> Option<Proposal> {
     })
 }
 
-fn advise(ctx: &Context<'_>, placed: &StationReading) -> Option<Advice> {
+fn advise(ctx: &Context<'_>, placed: &StationReading, by_restart: bool) -> Option<Advice> {
     // If the remedy applies, it replaces this advice.
     if propose(ctx, placed).is_some() {
         return None;
     }
     let raised = Raised::of(ctx, placed)?;
     let limit = raised.used.limit;
+    // A server whose limit has a setting, and whose files are no text to edit, has nobody who reads them again.
+    let has_master = ctx.obs.servers.get(&raised.used.pid).is_some_and(|view| view.files.text.is_some());
+    let needs_restart = limit.needs_restart || limit.change.is_some() && !has_master;
+    if needs_restart != by_restart {
+        return None;
+    }
     let line = |value: u64| format!("{} {value}", limit.line);
     let at = limit.origin.to_string();
-    let restart = if limit.needs_restart { "yes" } else { "no" };
+    let restart = if needs_restart { "yes" } else { "no" };
     let written = Message::new("remedy-raise-server-limit-line").with("tier", raised.tier.name.as_str()).with("restart", restart);
     Some(Advice {
         risk: raised.risk,

@@ -124,6 +124,29 @@ fn what_another_listener_overflowed_is_not_this_ones() {
     }
 }
 
+/// The counters of the namespace are read more seldom than its listeners, and so for longer than the window: what another listener overflowed before and after it is in them as well. This one
+/// dropped packets of handshakes that their callers reset, as checks of a proxy do.
+#[test]
+fn overflows_outside_of_the_window_are_not_this_listeners() {
+    for (of_other, expected) in [(220, vec![]), (60, vec!["accept-queue-full"])] {
+        let mut obs = healthy();
+        queue(&mut obs, 4_096, 0, 30);
+        at_times(&mut obs);
+        counted(&mut obs, 220, 220);
+        suffer(&mut obs, 200, 50_000);
+        let view = obs.netns.get_mut(&SERVER).unwrap();
+        let points = view.listeners.points().to_vec();
+        view.listeners = Default::default();
+        for (at, mut listeners) in points {
+            listeners.push(listener(ListenerAddress::Tcp(ip("0.0.0.0"), 9999), 777, 0, of_other * at.min(11_000_000) / 11_000_000));
+            view.listeners.push(at, Reading::Ok(listeners));
+        }
+        let diagnosis = told(&obs);
+        let found = causes(&diagnosis).into_iter().filter(|id| *id == "accept-queue-full").collect::<Vec<_>>();
+        assert_eq!(found, expected, "{of_other} dropped elsewhere");
+    }
+}
+
 #[test]
 fn overflows_without_harm_are_reported_and_no_cause() {
     let mut obs = healthy();

@@ -46,6 +46,7 @@ const WORDS: &[&str] = &[
     "look-at-answers",
     "move-to-unix-socket-by-hand",
     "raise-server-limit-by-hand",
+    "raise-server-limit-by-restart",
     "raise-shaper-rate",
     "raise-worker-processes",
     "read-its-log",

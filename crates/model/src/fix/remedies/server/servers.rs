@@ -49,7 +49,8 @@ impl<'a> Server<'a> {
 
     /// The change of one of its settings.
     pub(in crate::fix::remedies) fn change(&self, setting: ServerSetting, from: &str, to: &str, activation: Activation) -> Change {
-        let file = self.view.config.last().map(|config| config.file().to_owned()).unwrap_or_default();
+        let first = || self.view.config.last().map(|config| config.file().to_owned()).unwrap_or_default();
+        let file = self.view.files.main.clone().unwrap_or_else(first);
         let own = (self.pid, self.start_ticks);
         let (pid, start_ticks) = self.view.files.master.map_or(own, |master| (master.pid, master.start_ticks));
         Change::Server { server: setting.server(), pid, start_ticks, file, setting, from: from.to_owned(), to: to.to_owned(), activation }

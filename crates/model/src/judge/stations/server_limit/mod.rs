@@ -19,7 +19,7 @@ use crate::output::report::{Confidence, StationKind, StationState};
 const REACHED: FindingId = FindingId::SERVER_LIMIT_REACHED;
 
 pub(super) const STATION: StationDef = StationDef {
-    remedies: &["raise-server-limit", "raise-server-limit-by-hand"],
+    remedies: &["raise-server-limit", "raise-server-limit-by-hand", "raise-server-limit-by-restart"],
     graph: &[
         CouplingDef::found(REACHED, FindingId::ACCEPTS_NONE, Relation::Tier, "coupling-server-limit-accepts"),
         CouplingDef::found(REACHED, FindingId::ACCEPTS_SLOWLY, Relation::Tier, "coupling-server-limit-accepts"),

@@ -21,7 +21,10 @@ pub(super) fn judge(ctx: &Context<'_>) -> Option<Finding> {
     });
     let logged = found.reason.as_ref().map(|reason| logged(&found, reason));
     let behind = match found.behind {
-        Behind::Answers(_, 0) => Some(Evidence::new(args(&found, "evidence-answers-errors-none-behind"), "packet(7)", Some(0.0))),
+        Behind::NotAsked(seen) => {
+            let text = args(&found, "evidence-answers-errors-none-behind").with("seen", seen);
+            Some(Evidence::new(text, "packet(7), sock_diag", Some(seen as f64)))
+        }
         Behind::Answers(errors, all) => {
             let text = args(&found, "evidence-answers-errors-behind").with("behind_errors", errors).with("behind_all", all);
             Some(Evidence::new(text, "packet(7)", Some(errors as f64)))
@@ -62,7 +65,7 @@ pub(super) fn args(found: &ServerErrors<'_>, id: &'static str) -> Message {
     let (errors, all) = found.clients;
     let behind = match found.behind {
         Behind::Nobody => "nobody",
-        Behind::Answers(_, 0) => "silent",
+        Behind::NotAsked(_) => "silent",
         Behind::Answers(..) => "answers",
         Behind::Unread => "unread",
     };

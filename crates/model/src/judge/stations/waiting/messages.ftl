@@ -128,7 +128,7 @@ finding-answers-errors-explanation-none-live = All servers that { $tier } may as
 finding-answers-errors-explanation-logged = { $tier } makes these responses itself, and its error log says why.
 finding-answers-errors-explanation = { $behind ->
     [answers] { $tier } makes these responses itself: the servers behind it answered otherwise. It may have had no server to ask, reached its own limit of connections to them, or waited too long. Its log, if it keeps one, says which.
-    [silent] { $tier } makes these responses itself and asks no server behind it. It has none to ask: its checks of them fail, they are taken out or in maintenance, or a rule of its own answers. Its log, its status page or its control socket says which (HAProxy: "show stat"); what the server behind answers to such a check says why.
+    [silent] { $tier } makes these responses itself and asks no server behind it. It has none to ask: its checks of them fail, they are taken out or in maintenance, no group of servers is chosen for the request, or a rule of its own answers. Its log, its status page or its control socket says which (HAProxy: "show stat"); what the server behind answers to such a check says why.
     [unread] { $tier } sends these responses. The servers behind it were not seen to send any over plain HTTP, so whether one of them is why cannot be seen from outside. The log of { $tier } says it.
    *[nobody] { $tier } makes these responses itself: no server behind it was seen that could. Its own log says why.
 }
@@ -139,7 +139,11 @@ evidence-answers-errors-logged = Its error log has { $count } lines of that ({ $
    *[no] {""}
 }, such as: { $line }
 evidence-answers-errors-own = Of { $own_all } responses of { $tier } that were read on the wire, { $own } were server errors.
-evidence-answers-errors-none-behind = Of the servers behind { $tier } not one response was seen on the wire meanwhile, and theirs can be read there.
+evidence-answers-errors-none-behind = { $seen ->
+    [0] Of the servers that { $tier } may ask, no response was seen meanwhile, and no connection with a request.
+    [one] Of the servers behind { $tier }, one response was seen on the wire meanwhile.
+   *[other] Of the servers behind { $tier }, { $seen } responses were seen on the wire meanwhile: its checks of them, and hardly anything else.
+}
 evidence-answers-errors-behind = Of { $behind_all } responses of the servers behind { $tier } that were read on the wire, { $behind_errors } were server errors.
 
 coupling-errors-found = Another station holds requests back or refuses them, and these errors may be how that ends. If no other station did, the server that makes them would be the place to look.

@@ -151,6 +151,38 @@ fn a_proxy_that_asks_nobody_makes_its_errors_itself() {
         "caddy answers 100 % of the requests with errors, most with status 503: it asks no server behind it"
     );
     assert_eq!(maker(&checked(false)), Some(("caddy".to_owned(), Confidence::Medium)), "one of the two was never read");
+    // They are checked all the time.
+    let found = told(&watched(&[(503, 100)], &[(200, 1)], &[(404, 1)])).findings.remove(0);
+    assert!(found.title.ends_with("it asks no server behind it") && found.confidence == Confidence::High, "{}", found.title);
+    let partly = told(&watched(&[(503, 100)], &[(200, 30)], &[(200, 30)])).findings.remove(0);
+    assert!(partly.title.ends_with("most with status 503"), "{}", partly.title);
+}
+
+/// Nobody is asked, and nothing was ever seen of those that could be: many calls a second would have been met in some look.
+#[test]
+fn a_proxy_without_a_connection_to_anybody_makes_its_errors_itself() {
+    let alone = |per_turn: u64| {
+        let mut obs = watched(&[(503, per_turn)], &[], &[]);
+        let to = ListenerAddress::Tcp(ip(ONE.0), ONE.1);
+        let stated = chokepoint_model::observation::StatedConfig { leads_to: Some(vec![to]), ..Default::default() };
+        let mut view = chokepoint_model::observation::ServerView::default();
+        view.config.push(0, Reading::Ok(chokepoint_model::observation::ServerConfig::Stated(stated)));
+        obs.servers.insert(42, view);
+        let view = obs.netns.get_mut(&SERVER).unwrap();
+        let points = std::mem::take(&mut view.listeners).points().to_vec();
+        for (at_us, seen) in points {
+            let first: Vec<_> = seen.into_iter().filter(|listener| listener.inode == 100).collect();
+            view.listeners.push(at_us, Reading::Ok(first));
+        }
+        view.sockets = Default::default();
+        view.sockets.push(1_000_000, Reading::Ok(Vec::new()));
+        for tick in 1..=100_u64 {
+            view.request_samples.push(tick * 100_000, Reading::Ok(Default::default()));
+        }
+        maker(&obs)
+    };
+    assert_eq!(alone(2_000), Some(("caddy".to_owned(), Confidence::High)));
+    assert_eq!(alone(20), None, "a call now and then may be met by no look");
 }
 
 #[test]

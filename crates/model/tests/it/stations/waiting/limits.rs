@@ -131,14 +131,35 @@ fn a_limit_in_files_that_can_be_edited_is_changed_by_its_master() {
 
 #[test]
 fn a_limit_that_somebody_else_must_change_is_told_in_words() {
-    for (what, obs) in [("computed in the files", editable("5", 0, false)), ("needs a restart", editable("4", 0, true))] {
+    let mut alone = editable("4", 0, false);
+    alone.servers.get_mut(&42).unwrap().files.text = None;
+    for (what, obs, id) in [
+        ("computed in the files", editable("5", 0, false), "raise-server-limit-by-hand"),
+        ("needs a restart", editable("4", 0, true), "raise-server-limit-by-restart"),
+        ("nobody reads the files again", alone, "raise-server-limit-by-restart"),
+    ] {
         let remedies = told(&obs).findings.remove(0).remedies;
-        assert_eq!((remedies[0].id.as_str(), remedies[0].change.len()), ("raise-server-limit-by-hand", 0), "{what}");
+        assert_eq!((remedies[0].id.as_str(), remedies[0].change.len(), remedies.len()), (id, 0, 1), "{what}");
     }
     let others = &told(&editable("4", 1_000, false)).findings[0].remedies[0];
     assert_eq!((others.id.as_str(), others.change.len()), ("raise-server-limit", 0), "root changes nothing of another user's");
     let steps = format!("{:?}", others.runtime);
     assert!(steps.contains("sudo -u '#1000' kill -USR2 4711"), "{steps}");
+}
+
+/// A sample takes a moment, in which a request ends and the next one gets its place: both may be in it.
+#[test]
+fn a_limit_is_reached_though_some_samples_have_one_more() {
+    let with = |every: u16, more: u16| {
+        let obs = seen(&move |n| {
+            let in_use = if n as u16 % 4 < every { 4 + more } else { 4 };
+            let calls = (0..7).map(|number| made(number, number < in_use, 100 + n * 12));
+            at_random(100, 1_000).into_iter().map(|socket| later(socket, n / 5)).chain(calls).collect()
+        });
+        causes(&told(&stating(obs, vec![limit(4)]))).contains(&"server-limit-reached")
+    };
+    assert!(with(0, 0) && with(1, 1));
+    assert!(!with(1, 2) && !with(3, 1), "as many are not met by accident");
 }
 
 #[test]
@@ -219,6 +240,21 @@ fn at_rate(limit_per_s: u64, accepted_per_s: u64, waiting: u32) -> Observation {
     (load.connections, load.status) = (10 * accepted_per_s + u64::from(waiting), [(200, 10 * accepted_per_s)].into());
     load.shape = chokepoint_model::load::Loop::Closed { connections: waiting + 1 };
     obs
+}
+
+/// Clients that give up leave their connections in the queue, and open others: it grows, and what was accepted is what does not stand there at the end.
+#[test]
+fn a_limit_of_new_connections_is_the_cause_where_the_queue_grows() {
+    let mut obs = at_rate(20, 20, 60);
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    let points = std::mem::take(&mut view.listeners).points().to_vec();
+    for (at_us, seen) in points {
+        let waiting = (120 * at_us / 11_000_000) as u32;
+        let seen = seen.into_iter().map(|listener| chokepoint_model::observation::Listener { accept_queue: waiting, ..listener });
+        view.listeners.push(at_us, Reading::Ok(seen.collect()));
+    }
+    obs.load.as_mut().unwrap().connections = 10 * 20 + 110;
+    assert_eq!(causes(&told(&obs)), ["server-limit-reached"]);
 }
 
 proptest! {
