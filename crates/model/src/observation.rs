@@ -39,8 +39,8 @@ pub use request::Request;
 pub use request_sample::{DumpMoment, Flight, RequestSample, RequestSocket, RequestTimes};
 pub use server::{
     AccessLog, ConfigurationFiles, ErrorLog, FileEdit, LogExtent, MasterProcess, NginxAsks, NginxConfig, NginxDebugLog, NginxLimit,
-    NginxListen, NginxOwn, NginxPass, NginxStatus, NginxTlsSessions, Origin, PhpFpmConfig, PhpFpmPool, PhpFpmStatus, ServerConfig,
-    ServerFiles, ServerStatus, ServerView, Setting, SettingValue, is_unserved,
+    NginxListen, NginxOwn, NginxPass, NginxStatus, NginxTlsSessions, Origin, PhpFpmConfig, PhpFpmPool, PhpFpmStatus, ProxiedServer,
+    ProxiedState, ServerConfig, ServerFiles, ServerStatus, ServerView, Setting, SettingValue, is_unserved,
 };
 pub use socket::{
     Listener, ListenerAddress, Socket, SocketAddress, TcpState, TimeWaitAccepted, TimeWaitDialled, TimeWaits, UnixPeer, Wait,

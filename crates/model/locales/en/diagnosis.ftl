@@ -203,6 +203,28 @@ warning-elsewhere-waiting = { $tier } also passes requests to { $upstreams }{ $m
 }, where up to { $waiting } connections wait. None of them are for this URL: that is another site's, and is not judged here.
 warning-no-times-nginx = The access log of { $tier } has no response times: add $request_time to its log_format.
 warning-no-times = The access log of { $tier } has no response times.
+server-out-of-service = { $name } is { $state ->
+    [maintenance] in maintenance
+    [draining] taken out (drained)
+   *[down] down
+}{ $has_since ->
+    [yes] { " " }for { $since } s
+   *[no] {""}
+}{ $check ->
+    [none] {""}
+    [L4TOUT] : nobody answers the connection of its check
+    [L4CON] : the connection of its check fails, as where nobody listens
+    [L6TOUT] : its check gets no answer to the TLS handshake
+    [L6RSP] : the TLS handshake of its check fails
+    [L7TOUT] : its check is not answered in time
+    [L7RSP] : its check gets an answer that is none
+    [L7STS] : its check gets status { $code }
+   *[other] : its check ended with { $check }{ $has_code ->
+        [yes] { " " }and { $code }
+       *[no] {""}
+    }
+}.
+warning-servers-out = { $tier } has { $out } of { $all } servers for these requests out of service: { $first }
 warning-upstream-opens = { $tier } opened { $opened } connections to { $remote } for each request: it keeps fewer than it uses at once. Each costs CPU time at both ends (to keep more: MaxIdleConnsPerHost in Go, 2 by default; keepalive in nginx; an agent or a pool in other programs).
 warning-edge-supposed = { $upstream } may be behind { $tier }: connections of the same user lead there, but whose they are was not seen. They may be those of another program of that user.
 warning-cut-off-shared = { $count } connections of network namespace { $netns } were closed before what they had sent was read. Other servers and programs have connections in it as well, so it is not known whose they were; nothing shows that they were those of { $tier }.

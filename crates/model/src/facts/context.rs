@@ -120,7 +120,7 @@ impl<'a> Context<'a> {
         let pages = tier.pids.iter().filter_map(|pid| self.obs.servers.get(pid)?.nginx_status());
         let dropped = |status: &ServerStatus| match status {
             ServerStatus::Nginx(nginx) => nginx.accepts.checked_sub(nginx.handled),
-            ServerStatus::PhpFpm(_) => None,
+            _ => None,
         };
         let told = pages.filter_map(|page| {
             let (first, last, _) = self.around(page)?;

@@ -2,6 +2,7 @@
 
 pub(crate) mod errors;
 pub(crate) mod on_wire;
+pub(crate) mod out_of_service;
 mod seen;
 
 use std::collections::BTreeMap;

@@ -10,7 +10,7 @@ use crate::facts::pool::awaited::Awaited;
 use crate::facts::pool::{MOST, supposes_no_waits};
 use crate::facts::suffered::others;
 use crate::facts::suffered::{self, WAKES_US};
-use crate::facts::traffic::{self, Statuses};
+use crate::facts::traffic::{self, Statuses, out_of_service};
 use crate::fix::remedies::remedies;
 use crate::judge::at_limit::at_limit;
 use crate::judge::causes;
@@ -107,6 +107,7 @@ pub(crate) fn judge(ctx: &Context<'_>, table: impl Iterator<Item = &'static Stat
     notes.extend(accept_queue::tracing_notes(ctx, &findings));
     notes.extend(generator_waited(ctx, &findings, &judgement));
     notes.extend(upstream_connect::notes(ctx, &findings));
+    notes.extend(out_of_service::notes(ctx));
     if judgement.verdict == Verdict::Healthy {
         notes.extend(undelivered(ctx, "warning-undelivered"));
     }

@@ -1,8 +1,12 @@
 //! Readings of servers of a known kind: their configuration and their logs during the observation.
 
+mod status;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+
+pub use status::{NginxStatus, PhpFpmStatus, ProxiedServer, ProxiedState, ServerStatus};
 
 use super::{ListenerAddress, LogEvent, Observation, StatedConfig};
 use crate::fix::change::{ServerKind, ServerSetting};
@@ -109,61 +113,6 @@ pub struct FileEdit {
     pub path: String,
     /// The change as patch(1) reads it: a unified diff without lines of context, in the bytes of the file.
     pub diff: Vec<u8>,
-}
-
-/// The counts on a server's status page.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ServerStatus {
-    /// nginx's `stub_status`.
-    Nginx(NginxStatus),
-    /// php-fpm's `pm.status_path`.
-    PhpFpm(PhpFpmStatus),
-}
-
-/// nginx's counts over all workers, including our own request (ngx_http_stub_status_module).
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct NginxStatus {
-    /// Client connections now, including idle ones.
-    pub active: u64,
-    /// Connections accepted since start. A reload keeps the counts.
-    pub accepts: u64,
-    /// Accepted connections that were served. The others were closed at once because no connection of `worker_connections` was free.
-    pub handled: u64,
-    /// Requests since start.
-    pub requests: u64,
-    /// Connections with a request being read.
-    pub reading: u64,
-    /// Connections with an answer being prepared or sent.
-    pub writing: u64,
-    /// Kept-alive connections without a request.
-    pub waiting: u64,
-}
-
-/// The counts of one pool of php-fpm (fpm_status.c).
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PhpFpmStatus {
-    /// Name.
-    pub pool: String,
-    /// Requests taken since start.
-    pub accepted: u64,
-    /// Connections waiting to be accepted; always 0 on a unix socket, where php-fpm cannot read it.
-    pub listen_queue: u64,
-    /// The most waiting since start; always 0 on a unix socket.
-    pub max_listen_queue: u64,
-    /// The limit of the queue; always 0 on a unix socket.
-    pub listen_queue_len: u64,
-    /// Workers that wait for a request.
-    pub idle: u64,
-    /// Workers with a request, without the worker that served the status page.
-    pub active: u64,
-    /// Workers.
-    pub total: u64,
-    /// The most active since start, including workers that served the status page.
-    pub max_active: u64,
-    /// Times that `pm.max_children` prevented a new worker; always 0 with `pm = static`.
-    pub max_children_reached: u64,
-    /// Requests slower than `request_slowlog_timeout`.
-    pub slow_requests: u64,
 }
 
 /// Position of a setting.
@@ -569,6 +518,11 @@ impl ServerView {
             ServerConfig::PhpFpm(php_fpm) => Some(php_fpm),
             ServerConfig::Nginx(_) | ServerConfig::Stated(_) => None,
         }
+    }
+
+    /// What it says of the servers behind it, if it is a proxy that does.
+    pub fn proxied(&self) -> Option<&Series<ServerStatus>> {
+        self.status.get("servers")
     }
 
     /// Readings of nginx's status page, if it has one.

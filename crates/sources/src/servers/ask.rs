@@ -9,6 +9,8 @@ use chokepoint_foreign::ListeningSocket;
 
 /// Most bytes of a response. A status page has less than 1 KiB.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
+/// Most bytes of an answer to a command: HAProxy has some 600 for each server.
+const COMMAND_ANSWER_BYTES_MAX: u64 = 1 << 20;
 /// Bytes of the header of a FastCGI record: version, type, request (2), length (2), padding, one unused (FastCGI specification 1.0, section 3.3).
 const RECORD_HEAD_BYTES: usize = 8;
 const FCGI_BEGIN_REQUEST: u8 = 1;
@@ -46,12 +48,18 @@ pub(super) fn http(at: &Place, host: &str, path_and_query: &str, time: Duration)
     let host = if host.is_empty() { String::new() } else { format!("Host: {host}\r\n") };
     let agent = concat!("chokepoint-status/", env!("CARGO_PKG_VERSION"));
     let request = format!("GET {path_and_query} HTTP/1.0\r\n{host}User-Agent: {agent}\r\nConnection: close\r\n\r\n");
-    http_body(&exchange(at, request.as_bytes(), Instant::now() + time)?)
+    http_body(&exchange(at, (request.as_bytes(), ANSWER_BYTES_MAX), Instant::now() + time)?)
 }
 
 /// The body of a page over FastCGI.
 pub(super) fn fastcgi(at: &Place, path: &str, query: &str, time: Duration) -> Result<Vec<u8>, AskError> {
-    fastcgi_body(&exchange(at, &fastcgi_request(path, query), Instant::now() + time)?)
+    fastcgi_body(&exchange(at, (&fastcgi_request(path, query), ANSWER_BYTES_MAX), Instant::now() + time)?)
+}
+
+/// What a server answers to a line of text, until it closes.
+pub(super) fn command(at: &Place, line: &str, time: Duration) -> Result<Vec<u8>, AskError> {
+    let answer = exchange(at, (format!("{line}\n").as_bytes(), COMMAND_ANSWER_BYTES_MAX), Instant::now() + time)?;
+    if answer.is_empty() { Err(AskError::Closed) } else { Ok(answer) }
 }
 
 /// Addresses to try for a listener's address, which may be a wildcard. `::` usually accepts IPv4 too, and an allow list usually has loopback.
@@ -63,8 +71,11 @@ fn reachable(ip: IpAddr) -> Vec<IpAddr> {
     }
 }
 
+/// A request, and the most bytes of its response.
+type Asked<'a> = (&'a [u8], u64);
+
 /// Sends a request and reads until the server closes the connection.
-fn exchange(at: &Place, request: &[u8], until: Instant) -> Result<Vec<u8>, AskError> {
+fn exchange(at: &Place, request: Asked<'_>, until: Instant) -> Result<Vec<u8>, AskError> {
     match at {
         Place::Tcp(ip, port) => {
             let mut failed = io::Error::from(io::ErrorKind::AddrNotAvailable);
@@ -94,7 +105,7 @@ type SetTimeout<S> = fn(&S, Option<Duration>) -> io::Result<()>;
 
 fn talk<S: Read + Write>(
     mut stream: S,
-    request: &[u8],
+    (request, most): Asked<'_>,
     until: Instant,
     read_timeout: SetTimeout<S>,
     write_timeout: SetTimeout<S>,
@@ -103,7 +114,7 @@ fn talk<S: Read + Write>(
     stream.write_all(request)?;
     let mut answer = Vec::new();
     let mut buffer = [0; 4096];
-    while (answer.len() as u64) < ANSWER_BYTES_MAX {
+    while (answer.len() as u64) < most {
         read_timeout(&stream, Some(left(until)?))?;
         match stream.read(&mut buffer) {
             Ok(0) => return Ok(answer),
@@ -114,7 +125,7 @@ fn talk<S: Read + Write>(
             Err(error) => return Err(error.into()),
         }
     }
-    Err(AskError::Broken("is longer than 64 KiB"))
+    Err(AskError::Broken("is longer than a status page"))
 }
 
 /// The body of a response with status 200.

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use chokepoint_config::nginx::{Address, Destination, Http, Listen, LocalAddress, Location, Nginx, Server, ServerName};
-use chokepoint_config::php_fpm;
+use chokepoint_config::{haproxy, php_fpm};
 use chokepoint_model::observation::ListenerAddress;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +34,11 @@ pub(super) enum StatusPage {
         /// True if a worker of the pool itself responds (no `pm.status_listen`).
         own: bool,
     },
+    /// HAProxy's command socket (`stats socket`), which tells how its servers do.
+    Haproxy {
+        /// The path of a unix socket.
+        path: String,
+    },
     /// An enabled page that cannot be requested, with the reason.
     Barred {
         /// The item of its readings.
@@ -42,8 +47,9 @@ pub(super) enum StatusPage {
     },
 }
 
-/// Items of the source: nginx, a pool's page behind a separate listener, and a page that the pool itself serves.
+/// Items of the source: nginx, the servers behind a proxy, a pool's page behind a separate listener, and a page that the pool itself serves.
 pub(super) const ITEM_NGINX: &str = "nginx";
+pub(super) const ITEM_PROXY: &str = "servers";
 pub(super) const ITEM_POOL: &str = "pool ";
 pub(super) const ITEM_OWN_POOL: &str = "own pool ";
 
@@ -52,6 +58,7 @@ impl StatusPage {
     pub(super) fn item(&self) -> String {
         match self {
             Self::Nginx { .. } => ITEM_NGINX.to_owned(),
+            Self::Haproxy { .. } => ITEM_PROXY.to_owned(),
             Self::PhpFpm { pool, own: false, .. } => format!("{ITEM_POOL}{pool}"),
             Self::PhpFpm { pool, own: true, .. } => format!("{ITEM_OWN_POOL}{pool}"),
             Self::Barred { item, .. } => item.clone(),
@@ -63,18 +70,28 @@ impl StatusPage {
         match self {
             Self::Nginx { at, .. } => matches!(at, ListenerAddress::Tcp(..)),
             Self::PhpFpm { at, own, .. } => *own || matches!(at, ListenerAddress::Tcp(..)),
-            Self::Barred { .. } => false,
+            Self::Haproxy { .. } | Self::Barred { .. } => false,
         }
     }
 }
 
-/// The pages of a configuration: at most one of nginx, whose workers count together, and one for each pool of php-fpm.
+/// The pages of a configuration: at most one of nginx, whose workers count together, one for each pool of php-fpm, and the command socket of HAProxy.
 pub(super) fn pages(parsed: &ParsedConfig) -> Vec<StatusPage> {
     match parsed {
         ParsedConfig::Nginx(nginx) => of_nginx(nginx).into_iter().collect(),
         ParsedConfig::PhpFpm(fpm) => fpm.pools.iter().filter_map(of_pool).take(POOLS_MAX).collect(),
-        ParsedConfig::Haproxy(_) | ParsedConfig::Postgresql(_) => Vec::new(),
+        ParsedConfig::Haproxy(haproxy) => of_haproxy(haproxy).into_iter().collect(),
+        ParsedConfig::Postgresql(_) => Vec::new(),
     }
+}
+
+/// The first unix socket for commands. One at an address may be anybody's, and needs no file.
+fn of_haproxy(read: &haproxy::Haproxy) -> Option<StatusPage> {
+    let mut paths = read.global.stats_sockets.iter().filter_map(|socket| match &socket.value {
+        haproxy::Address::Unix(path) if path.starts_with('/') => Some(path.clone()),
+        _ => None,
+    });
+    paths.next().map(|path| StatusPage::Haproxy { path })
 }
 
 /// A location with `stub_status`, with its server.

@@ -1,4 +1,6 @@
-//! Source `server_status`: the status page of a master of a known kind, if its configuration enables one.
+//! Source `server_status`: the status page or command socket of a master of a known kind, if its configuration enables one.
+
+mod proxied;
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -14,7 +16,7 @@ use super::config::{collect, parsed};
 use super::held::Held;
 use super::logs::asked;
 use super::master::master;
-use super::pages::{ITEM_NGINX, ITEM_OWN_POOL, MARK, StatusPage, pages};
+use super::pages::{ITEM_NGINX, ITEM_OWN_POOL, ITEM_PROXY, MARK, StatusPage, pages};
 use crate::reduction::Reduction;
 use crate::root::{Root, WHY_DENIED, reading_of};
 use crate::scope::server_view;
@@ -40,9 +42,9 @@ fn read(context: &ReadContext<'_>) -> Items {
     let Some(pid) = context.pid() else { return Vec::new() };
     let kept = || serde_json::from_slice::<Enabled>(&context.notes.get(&key(pid))?).ok();
     let enabled = if context.phase == Phase::First { enabled(context.root, pid) } else { kept() };
-    let (Some(mut enabled), Ok(files)) = (enabled.filter(|enabled| !enabled.pages.is_empty()), files(context.root, pid)) else {
-        return Vec::new();
-    };
+    let Some(mut enabled) = enabled.filter(|enabled| !enabled.pages.is_empty()) else { return Vec::new() };
+    // A worker may see other files than the master that opened the sockets.
+    let Ok(files) = files(context.root, enabled.master) else { return Vec::new() };
     let until = Instant::now() + TURN_TIME_MAX;
     let mut items = Vec::new();
     // Sockets are held before the lists are read with which they are compared: their paths may lead elsewhere at any time.
@@ -67,9 +69,9 @@ fn note(context: &ReadContext<'_>, pid: u32, enabled: &Enabled) {
 /// The unix socket at which a page is, as its path leads there now.
 fn socket_of(page: &StatusPage, files: &Files, access: &Access) -> Option<io::Result<SocketAtPath>> {
     match page {
-        StatusPage::Nginx { at: ListenerAddress::Unix(path), .. } | StatusPage::PhpFpm { at: ListenerAddress::Unix(path), .. } => {
-            Some(access.locate_socket(files, path))
-        }
+        StatusPage::Nginx { at: ListenerAddress::Unix(path), .. }
+        | StatusPage::PhpFpm { at: ListenerAddress::Unix(path), .. }
+        | StatusPage::Haproxy { path } => Some(access.locate_socket(files, path)),
         _ => None,
     }
 }
@@ -103,7 +105,8 @@ impl Found<'_> {
 struct Enabled {
     pages: Vec<StatusPage>,
     access: Access,
-    /// The user of the master.
+    /// The master and its user.
+    master: u32,
     uid: u32,
 }
 
@@ -113,8 +116,8 @@ fn enabled(root: &Root, pid: u32) -> Option<Enabled> {
     let collected = collect(&files(root, master.pid).ok()?, &master);
     let Outcome::Ok(dump) = &collected.outcome else { return None };
     let (_, parsed) = parsed(&String::from_utf8_lossy(dump)).ok()?;
-    let uid = chokepoint_foreign::Identity::of(&root.path("proc"), pid).ok()?.uid();
-    Some(Enabled { pages: pages(&parsed), access: collected.access_of_all(), uid })
+    let uid = chokepoint_foreign::Identity::of(&root.path("proc"), master.pid).ok()?.uid();
+    Some(Enabled { pages: pages(&parsed), access: collected.access_of_all(), master: master.pid, uid })
 }
 
 /// Makes the request for a target at a place.
@@ -135,6 +138,14 @@ fn ask(context: &ReadContext<'_>, found: Found<'_>, page: &StatusPage, until: In
         }
         StatusPage::Nginx { at, .. } | StatusPage::PhpFpm { at, .. } if let Some(why) = refused(held, at) => {
             return (Outcome::Absent(why, None), true);
+        }
+        // HAProxy binds under another name and renames the file: only the file itself tells whose socket it is. It logs no command.
+        StatusPage::Haproxy { path } => {
+            let at = ListenerAddress::Unix(path.clone());
+            return match found.place(&at).map_err(AskError::from).and_then(|place| ask::command(&place, proxied::COMMAND, time)) {
+                Ok(answer) => (Outcome::Ok(answer), true),
+                Err(error) => lack(page, &at, &error),
+            };
         }
         StatusPage::Nginx { at, host, path } => (at, format!("{path}?{MARK}"), &move |place, target| ask::http(place, host, target, time)),
         StatusPage::PhpFpm { at, own: true, .. } if held.and_then(|held| held.queued(at)) != Some(0) => {
@@ -201,10 +212,12 @@ fn lack(page: &StatusPage, at: &ListenerAddress, error: &AskError) -> (Outcome, 
 }
 
 fn put(observation: &mut Observation, entry: &Entry) {
-    let is_nginx = entry.item == ITEM_NGINX;
+    let (is_nginx, is_proxy) = (entry.item == ITEM_NGINX, entry.item == ITEM_PROXY);
     let own = entry.item.starts_with(ITEM_OWN_POOL);
     let reading = reading_of(&entry.outcome, |bytes| {
-        if is_nginx {
+        if is_proxy {
+            proxied::parse(bytes).map(ServerStatus::Proxied)
+        } else if is_nginx {
             nginx(&String::from_utf8_lossy(bytes)).map(ServerStatus::Nginx)
         } else {
             php_fpm(bytes, own).map(ServerStatus::PhpFpm)
@@ -217,6 +230,9 @@ fn put(observation: &mut Observation, entry: &Entry) {
 
 /// Reduces a status page to the parsed figures. A page of another form becomes a failure without its text.
 pub(crate) fn reduced(item: &str, bytes: &[u8], reduction: &mut Reduction) -> Outcome {
+    if item == ITEM_PROXY {
+        return proxied::reduced(bytes, reduction);
+    }
     let other = || Outcome::Failed("the page has an unknown format; its text is not recorded".to_owned(), None);
     if item == ITEM_NGINX {
         let Ok(page) = nginx(&String::from_utf8_lossy(bytes)) else { return other() };

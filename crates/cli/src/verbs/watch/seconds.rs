@@ -441,7 +441,7 @@ fn workers(tier: &Tier, master: u32, observation: &Observation) -> BTreeSet<u32>
 fn nginx(observation: &Observation, pid: u32) -> Option<NginxStatus> {
     match observation.servers.get(&pid)?.nginx_status()?.last()? {
         ServerStatus::Nginx(status) => Some(status.clone()),
-        ServerStatus::PhpFpm(_) => None,
+        _ => None,
     }
 }
 
@@ -450,7 +450,7 @@ fn fpm(observation: &Observation, pid: u32) -> Vec<PhpFpmStatus> {
     let pages = observation.servers.get(&pid).into_iter().flat_map(|server| server.status.values());
     let pool = |status: &ServerStatus| match status {
         ServerStatus::PhpFpm(pool) => Some(pool.clone()),
-        ServerStatus::Nginx(_) => None,
+        _ => None,
     };
     pages.filter_map(|page| page.last().and_then(pool)).collect()
 }

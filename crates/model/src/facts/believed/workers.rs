@@ -18,7 +18,7 @@ pub(super) fn of(ctx: &Context<'_>, tier: &Tier, name: &str) -> Belief {
         let (page, _) = ctx.obs.servers.get(pid)?.pool_status(name)?;
         let reached = |status: &ServerStatus| match status {
             ServerStatus::PhpFpm(pool) => Some(pool.max_children_reached),
-            ServerStatus::Nginx(_) => None,
+            _ => None,
         };
         ctx.growth(page, reached)
     });

@@ -14,7 +14,7 @@ use crate::facts::traffic::errors::ServerErrors;
 use crate::ledger::{Mean, STEADY_SAMPLES_MIN};
 use crate::observation::load::Loop;
 use crate::observation::{
-    LimitOf, LimitScope, Listener, ListenerAddress, RequestSocket, SocketAddress, StatedLimit, TcpState, TimeWaitAccepted,
+    LimitOf, LimitScope, Listener, ListenerAddress, RequestSocket, ServerStatus, SocketAddress, StatedLimit, TcpState, TimeWaitAccepted,
 };
 use crate::output::report::LedgerPlaceKind as Place;
 
@@ -156,6 +156,16 @@ impl<'a> Used<'a> {
         // Full cores explain that requests wait, and not that they are refused.
         let is_free = || self.limit.is_refused || asks_more && limiting(ctx).is_empty();
         self.is_reached && !self.is_slow_behind && self.cost(ctx).hurts() && is_free()
+    }
+
+    /// Requests that wait for it in the queue of the server that has the limit, as that one counts them: the mean of its looks. `None` if it was not asked.
+    pub(crate) fn queued_itself(&self, ctx: &Context<'_>) -> Option<f64> {
+        let looks = ctx.in_window(ctx.obs.servers.get(&self.pid)?.proxied()?).filter_map(|(_, status)| match status {
+            ServerStatus::Proxied(servers) => servers.iter().find(|server| server.name == self.limit.owner)?.waiting,
+            _ => None,
+        });
+        let all: Vec<u64> = looks.collect();
+        (!all.is_empty()).then(|| all.iter().sum::<u64>() as f64 / all.len() as f64)
     }
 
     /// Requests that were refused because they waited for too long, and all requests; with the status.

@@ -1,6 +1,7 @@
 //! Who answers with server errors: the innermost server of the path whose responses have them.
 
 use super::on_wire::Answered;
+use super::out_of_service::OutOfService;
 use super::{Statuses, main_error};
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
@@ -95,6 +96,8 @@ pub(crate) enum Behind {
     Answers(u64, u64),
     /// They were asked for hardly any of these requests, or for none: so many of their responses were read.
     NotAsked(u64),
+    /// All of them are out of service, as the one before them says itself: it asks none.
+    OutOfService,
     /// They give no HTTP responses in plain text: databases and the like, or over TLS.
     Unread,
 }
@@ -116,7 +119,9 @@ impl<'a> ServerErrors<'a> {
         let (is_first, siblings) = (ctx.path.is_first(tier), siblings(ctx, tier));
         let clients_got = (clients.errors(), clients.requests);
         let found = Self { tier, status, is_first, siblings, clients: clients_got, per_s, source: clients.source, own, behind, reason };
-        (found.own.is_some() || found.reason.is_some()).then_some(found)
+        // A first server sends what its clients got, whether or not it was read on the wire.
+        let is_surely_its = found.behind == Behind::OutOfService && is_first;
+        (found.own.is_some() || found.reason.is_some() || is_surely_its).then_some(found)
     }
 }
 
@@ -179,6 +184,9 @@ fn asks_nobody(ctx: &Context<'_>, tier: &Tier, per_s: f64) -> bool {
 
 /// What the servers behind a tier answered, if that is enough to know that the tier makes the errors itself.
 fn known(ctx: &Context<'_>, tier: &Tier, (status, per_s): (u16, f64)) -> Option<Behind> {
+    if OutOfService::of(ctx, tier).is_some_and(|out| out.was_always_all) {
+        return Some(Behind::OutOfService);
+    }
     let behind = behind(ctx, tier);
     // Without its processes it is not known whom it asks. Whoever else sends as many errors may be asked by it, on another host or unseen.
     if !tier.is_known() || Answered::errors_beside_rps(ctx, tier) >= PASSED_ON * per_s {

@@ -299,7 +299,7 @@ fn pool_status(php_fpm: &Running, observation: &Observation) -> (Vec<PhpFpmStatu
     let (page, _) = observation.servers[&php_fpm.child.id()].pool_status("www").unwrap();
     let counts = page.values().filter_map(|status| match status {
         ServerStatus::PhpFpm(counts) => Some(counts.clone()),
-        ServerStatus::Nginx(_) => None,
+        _ => None,
     });
     (counts.collect(), format!("{:?}", page.state()))
 }

@@ -51,6 +51,7 @@ evidence-server-limit-calls = On average { $used } requests of { $tier } waited 
 evidence-server-limit-inside = Of { $under_way } requests in flight, { $range } had been read by { $tier } and not answered, while no thread of it computed for them, and none of its connections waited for them.
 evidence-server-limit-accepted = { $tier } had { $used } accepted connections on average.
 evidence-server-limit-queued = { $waiting } connections on average waited to be accepted.
+evidence-server-limit-counted = { $tier } itself counts { $queued } requests that wait for { $owner }, on average.
 evidence-server-limit-held = The server behind takes { $held } ms for a request; a single one was answered after { $alone } ms in all. So it is as fast as ever.
 
 coupling-server-limit-accepts = The configuration allows no more connections, so those that come are not accepted. If it allowed more, the queue would be the place to look.

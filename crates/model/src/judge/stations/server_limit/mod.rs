@@ -186,6 +186,10 @@ fn proofs(ctx: &Context<'_>, tier: &Tier, used: &Used<'_>) -> Vec<Evidence> {
         None => Evidence::new(args(waits), sockets.as_str(), Some(tenths(used.waiting.value))),
     };
     let mut proofs = vec![stated, Evidence::new(args(taken), sockets.as_str(), Some(tenths(used.used))), harm];
+    if let Some(queued) = used.queued_itself(ctx) {
+        let text = args("evidence-server-limit-counted").with("queued", tenths(queued));
+        proofs.push(Evidence::new(text, "show stat", Some(tenths(queued))));
+    }
     if let (Some(held_s), Some((alone_us, _))) = (used.held_s(ctx, tier), ctx.answer_us()) {
         let text = args("evidence-server-limit-held").with("held", tenths(1e3 * held_s)).with("alone", tenths(alone_us / 1e3));
         proofs.push(Evidence::new(text, "load", Some(tenths(1e3 * held_s))));

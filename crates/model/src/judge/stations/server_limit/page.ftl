@@ -6,7 +6,7 @@ page-server-limit-limits =
 page-server-limit-shows =
     For each server with such a limit, the limit that holds requests back, else the one that is used most: what is in use on average, and how many wait. For a limit of new connections, how many were accepted in a second.
 page-server-limit-sure =
-    The limit is read from the configuration, its use from the sockets. If two lines name one address, their use cannot be told apart and neither is judged. Names of servers are not resolved, and their limits are not judged.
+    The limit is read from the configuration, its use from the sockets; HAProxy's own count of the requests that wait is evidence where it has a command socket. If two lines name one address, their use cannot be told apart and neither is judged. Names of servers are not resolved, and their limits are not judged.
 page-server-limit-remedies =
     See server-limit-reached.
 page-server-limit-sources =

@@ -1,7 +1,9 @@
 //! Finding `answers-errors`: a server answers with errors of its own.
 
 use crate::facts::Context;
+use crate::facts::path::Tier;
 use crate::facts::traffic::errors::{Behind, Reason, ServerErrors};
+use crate::facts::traffic::out_of_service::{COMMAND, OutOfService};
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::id::FindingId;
 use crate::judge::location::Location;
@@ -29,7 +31,7 @@ pub(super) fn judge(ctx: &Context<'_>) -> Option<Finding> {
             let text = args(&found, "evidence-answers-errors-behind").with("behind_errors", errors).with("behind_all", all);
             Some(Evidence::new(text, "packet(7)", Some(errors as f64)))
         }
-        Behind::Nobody | Behind::Unread => None,
+        Behind::Nobody | Behind::Unread | Behind::OutOfService => None,
     };
     let siblings = found.siblings.iter().map(|(name, errors, all)| {
         let text = args(&found, "evidence-answers-errors-sibling").with("name", *name).with("own", *errors).with("own_all", *all);
@@ -40,15 +42,31 @@ pub(super) fn judge(ctx: &Context<'_>) -> Option<Finding> {
         Some(LogEvent::AnswerHeaderTooBig) => "finding-answers-errors-explanation-header",
         Some(LogEvent::NoLiveUpstreams) => "finding-answers-errors-explanation-none-live",
         Some(_) => "finding-answers-errors-explanation-logged",
+        None if found.behind == Behind::OutOfService => "finding-answers-errors-explanation-none-live",
         None => "finding-answers-errors-explanation",
     };
     Some(Finding {
-        confidence: if found.behind == Behind::Unread || found.own.is_none() { Confidence::Medium } else { Confidence::High },
+        confidence: if found.behind == Behind::Unread || found.own.is_none() && found.behind != Behind::OutOfService {
+            Confidence::Medium
+        } else {
+            Confidence::High
+        },
         title: args(&found, "finding-answers-errors-title"),
-        evidence: [Some(clients), logged, own, behind].into_iter().flatten().chain(siblings).collect(),
+        evidence: std::iter::once(clients)
+            .chain(out_of_service(ctx, tier))
+            .chain([logged, own, behind].into_iter().flatten())
+            .chain(siblings)
+            .collect(),
         explanation: vec![args(&found, explanation)],
         ..STATION.finding(FindingId::ANSWERS_ERRORS, tier, Location::in_netns(tier.netns))
     })
+}
+
+/// Which servers behind it are out of service, as it says itself.
+fn out_of_service(ctx: &Context<'_>, tier: &Tier) -> Vec<Evidence> {
+    let Some(out) = OutOfService::of(ctx, tier) else { return Vec::new() };
+    let all = Evidence::new(out.counted("evidence-out-of-service", tier), COMMAND, Some(out.out.len() as f64));
+    std::iter::once(all).chain(out.told().into_iter().map(|server| Evidence::new(server, COMMAND, None))).collect()
 }
 
 /// What its error log says of most of them, and of others.
@@ -67,10 +85,15 @@ pub(super) fn args(found: &ServerErrors<'_>, id: &'static str) -> Message {
         Behind::Nobody => "nobody",
         Behind::NotAsked(_) => "silent",
         Behind::Answers(..) => "answers",
+        Behind::OutOfService => "out",
         Behind::Unread => "unread",
     };
     // Whoever asks nobody behind it has nobody to ask.
-    let unsaid = if behind == "silent" { "none-asked" } else { "none" };
+    let unsaid = match behind {
+        "out" => "none-live",
+        "silent" => "none-asked",
+        _ => "none",
+    };
     // What a server behind another one answers is not what the clients get: that one may ask again, or make an error of its own of it.
     let inner = found.own.as_ref().filter(|_| !found.is_first).and_then(|own| Some((own.main_error()?, own.errors(), own.all())));
     let (status, own_errors, own_all) = inner.unwrap_or((found.status, errors, all));

@@ -144,6 +144,7 @@ evidence-answers-errors-none-behind = { $seen ->
     [one] Of the servers behind { $tier }, one response was seen on the wire meanwhile.
    *[other] Of the servers behind { $tier }, { $seen } responses were seen on the wire meanwhile: its checks of them, and hardly anything else.
 }
+evidence-out-of-service = { $tier } itself says that { $out } of the { $all } servers for these requests are out of service.
 evidence-answers-errors-behind = Of { $behind_all } responses of the servers behind { $tier } that were read on the wire, { $behind_errors } were server errors.
 
 coupling-errors-found = Another station holds requests back or refuses them, and these errors may be how that ends. If no other station did, the server that makes them would be the place to look.

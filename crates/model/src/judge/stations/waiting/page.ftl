@@ -56,6 +56,6 @@ page-answers-errors-shows =
 page-answers-errors-sure =
     High if no server is behind the one that makes the errors, or if the responses of those behind were read and had fewer. Medium if these are not read: databases, TLS, HTTP/2. Silent if the server's configuration passes requests to one that was not read, or if it asks a server through a unix socket, unless the status is one that only a gateway makes (502, 504). It is a symptom wherever another station refuses requests or holds them back in the same server or behind it.
 page-answers-errors-remedies =
-    Read the error log of that server: it is the only place that has the reason.
+    Read the error log of that server: it is the only place that has the reason. Of HAProxy with a command socket (stats socket, a unix socket) the report says which servers it has taken out of service, since when, and what its checks found.
 page-answers-errors-sources =
     RFC 9110, 15.6; RFC 9112, 4; RFC 3875, 6.3.3; packet(7).

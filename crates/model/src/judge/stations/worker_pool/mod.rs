@@ -77,7 +77,7 @@ fn told_by_page(ctx: &Context<'_>, tier: &Tier, pool: &PhpFpmPool) -> Vec<Eviden
     let Some((page, _)) = tier.pids.iter().find_map(|pid| ctx.obs.servers.get(pid)?.pool_status(&pool.name)) else { return Vec::new() };
     let counts = |status: &ServerStatus| match status {
         ServerStatus::PhpFpm(counts) => Some((counts.active, counts.max_children_reached)),
-        ServerStatus::Nginx(_) => None,
+        _ => None,
     };
     let limit = u64::from(pool.max_children.value);
     let looks: Vec<u64> = ctx.in_window(page).filter_map(|(_, status)| counts(status)).map(|(active, _)| active).collect();

@@ -7,7 +7,8 @@ use std::net::SocketAddr;
 
 use chokepoint_model::observation::SocketAddress;
 use chokepoint_model::observation::{
-    AccessLog, ErrorLog, ListenerAddress, LogEvent, LogExtent, Observation, Socket, UnixPeer, WireAnswers,
+    AccessLog, ErrorLog, ListenerAddress, LogEvent, LogExtent, Observation, Origin, ProxiedServer, ProxiedState, ServerConfig,
+    ServerStatus, ServerView, Socket, StatedConfig, StatedPass, UnixPeer, WireAnswers,
 };
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, Verdict};
@@ -164,9 +165,9 @@ fn a_proxy_without_a_connection_to_anybody_makes_its_errors_itself() {
     let alone = |per_turn: u64| {
         let mut obs = watched(&[(503, per_turn)], &[], &[]);
         let to = ListenerAddress::Tcp(ip(ONE.0), ONE.1);
-        let stated = chokepoint_model::observation::StatedConfig { leads_to: Some(vec![to]), ..Default::default() };
-        let mut view = chokepoint_model::observation::ServerView::default();
-        view.config.push(0, Reading::Ok(chokepoint_model::observation::ServerConfig::Stated(stated)));
+        let stated = StatedConfig { leads_to: Some(vec![to]), ..Default::default() };
+        let mut view = ServerView::default();
+        view.config.push(0, Reading::Ok(ServerConfig::Stated(stated)));
         obs.servers.insert(42, view);
         let view = obs.netns.get_mut(&SERVER).unwrap();
         let points = std::mem::take(&mut view.listeners).points().to_vec();
@@ -183,6 +184,67 @@ fn a_proxy_without_a_connection_to_anybody_makes_its_errors_itself() {
     };
     assert_eq!(alone(2_000), Some(("caddy".to_owned(), Confidence::High)));
     assert_eq!(alone(20), None, "a call now and then may be met by no look");
+}
+
+/// What the proxy says of the servers behind it: of each its state and what its check found.
+fn saying(mut obs: Observation, servers: &[(&str, ProxiedState, &str, Option<u64>)]) -> Observation {
+    let pass = |(name, ..): &(&str, ProxiedState, &str, Option<u64>)| StatedPass {
+        to: (*name).to_owned(),
+        address: None,
+        is_asked: Some(true),
+        is_backup: false,
+        origin: Origin::default(),
+    };
+    let stated = StatedConfig { passes: servers.iter().map(pass).collect(), ..Default::default() };
+    let said = |(name, state, check, code): &(&str, ProxiedState, &str, Option<u64>)| ProxiedServer {
+        name: (*name).to_owned(),
+        state: *state,
+        since_s: Some(32),
+        check: (*check).to_owned(),
+        code: *code,
+        waiting: Some(0),
+        in_use: Some(0),
+    };
+    let mut all: Vec<ProxiedServer> = servers.iter().map(said).collect();
+    // That of a group which these requests do not use.
+    all.push(ProxiedServer { name: "other/x".to_owned(), state: ProxiedState::Up, ..all[0].clone() });
+    let mut view = ServerView::default();
+    view.config.push(0, Reading::Ok(ServerConfig::Stated(stated)));
+    for second in 1..=10_u64 {
+        let looks = view.status.entry("servers".to_owned()).or_default();
+        looks.push(second * 1_000_000, Reading::Ok(ServerStatus::Proxied(all.clone())));
+    }
+    obs.servers.insert(42, view);
+    obs
+}
+
+#[test]
+fn a_proxy_says_itself_why_it_has_no_server_to_ask() {
+    use ProxiedState::{Down, Maintenance, Unchecked, Up};
+    let all = saying(watched(&[(503, 100)], &[], &[]), &[("app/a", Down, "L7STS", Some(404)), ("app/b", Maintenance, "", None)]);
+    let diagnosis = told(&all);
+    let found = &diagnosis.findings[0];
+    assert_eq!(found.title, "caddy answers 100 % of the requests with errors, most with status 503: it has no server left to ask");
+    assert_eq!((found.confidence, diagnosis.verdict), (Confidence::High, Verdict::Choked));
+    let evidence: Vec<&str> = found.evidence.iter().map(|proof| proof.text.as_str()).collect();
+    for said in [
+        "caddy itself says that 2 of the 2 servers for these requests are out of service.",
+        "app/a is down for 32 s: its check gets status 404.",
+        "app/b is in maintenance for 32 s.",
+    ] {
+        assert!(evidence.contains(&said), "{said}: {evidence:?}");
+    }
+    // Others serve: errors have another reason, and those that are out are a note.
+    for (state, is_told) in [(Down, true), (Up, false), (Unchecked, false)] {
+        let some = saying(
+            watched(&[(200, 100)], &[(200, 50)], &[(200, 50)]),
+            &[("app/a", state, "L4CON", None), ("app/b", Up, "L7OK", Some(200))],
+        );
+        let notes = told(&some).warnings.join(" ");
+        assert_eq!(notes.contains("caddy has 1 of 2 servers for these requests out of service: app/a is down"), is_told, "{notes}");
+    }
+    let failing = saying(watched(&[(500, 100)], &[(500, 100)], &[]), &[("app/a", Up, "L7OK", Some(200)), ("app/b", Down, "L4CON", None)]);
+    assert_eq!(named(&failing), Some("node:8080".to_owned()));
 }
 
 #[test]
