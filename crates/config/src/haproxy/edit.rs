@@ -109,9 +109,8 @@ fn section<'t>(tree: &'t Tree, name: &str) -> Result<(Node, Vec<&'t Entry>), Edi
 
 /// The change of a line that has nothing but the limit, or such a line as the section's first.
 fn own_line(file: &File, head: Node, lines: &[&Entry], at: LimitPlace<'_>, to: &str) -> Result<Replacement, EditError> {
-    let names: Vec<&str> = at.limit.split(' ').collect();
-    let is_it = |line: &&&Entry| names.iter().enumerate().all(|(at, name)| line.word(at) == *name);
-    match lines.iter().rev().find(is_it).map(|line| line.words.get(names.len())) {
+    let length = at.limit.split(' ').count();
+    match lines.iter().rev().find(|line| line.begins_with(at.limit)).map(|line| line.words.get(length)) {
         Some(Some(word)) => replaced(word, at, to),
         Some(None) => Err(EditError::NoPlace(format!("{} without a value in {}", at.limit, at.section))),
         None => {

@@ -25,6 +25,11 @@ impl Entry {
     pub fn word(&self, index: usize) -> &str {
         self.words.get(index).map_or("", |word| word.text.as_str())
     }
+
+    /// True if it begins with these words, which blanks separate: "rate-limit sessions".
+    pub(super) fn begins_with(&self, words: &str) -> bool {
+        words.split(' ').enumerate().all(|(at, word)| self.word(at) == word)
+    }
 }
 
 /// A parsed file: its lines with words.

@@ -152,8 +152,7 @@ fn kept(entry: &Entry, section: Section) -> Vec<bool> {
 
 /// The words of a setting that is read.
 fn setting(entry: &Entry) -> Vec<usize> {
-    let is_it = |name: &&&str| name.split(' ').enumerate().all(|(at, part)| entry.word(at) == part);
-    let Some(name) = SETTINGS.iter().find(is_it) else { return Vec::new() };
+    let Some(name) = SETTINGS.iter().find(|name| entry.begins_with(name)) else { return Vec::new() };
     let length = name.split(' ').count();
     let is_said = if *name == "default_backend" { is_name(entry, length) } else { is_value(entry, length) };
     (0..length).chain(is_said.then_some(length)).collect()

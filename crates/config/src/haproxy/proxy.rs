@@ -411,7 +411,7 @@ impl Preset {
         }
         for name in SETTINGS {
             let length = name.split(' ').count();
-            if name.split(' ').enumerate().all(|(at, part)| entry.word(at) == part) {
+            if entry.begins_with(name) {
                 self.values.set(name, entry.words.get(length), place);
             }
         }

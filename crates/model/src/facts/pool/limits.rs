@@ -14,7 +14,7 @@ use crate::facts::traffic::errors::ServerErrors;
 use crate::ledger::{Mean, STEADY_SAMPLES_MIN};
 use crate::observation::load::Loop;
 use crate::observation::{
-    LimitOf, LimitScope, Listener, ListenerAddress, RequestSocket, ServerStatus, SocketAddress, StatedLimit, TcpState, TimeWaitAccepted,
+    LimitOf, LimitScope, Listener, ListenerAddress, RequestSocket, SocketAddress, StatedLimit, TcpState, TimeWaitAccepted,
 };
 use crate::output::report::LedgerPlaceKind as Place;
 
@@ -160,11 +160,9 @@ impl<'a> Used<'a> {
 
     /// Requests that wait for it in the queue of the server that has the limit, as that one counts them: the mean of its looks. `None` if it was not asked.
     pub(crate) fn queued_itself(&self, ctx: &Context<'_>) -> Option<f64> {
-        let looks = ctx.in_window(ctx.obs.servers.get(&self.pid)?.proxied()?).filter_map(|(_, status)| match status {
-            ServerStatus::Proxied(servers) => servers.iter().find(|server| server.name == self.limit.owner)?.waiting,
-            _ => None,
-        });
-        let all: Vec<u64> = looks.collect();
+        let looks = ctx.in_window(ctx.obs.servers.get(&self.pid)?.proxied()?);
+        let waiting = looks.filter_map(|(_, status)| status.proxied()?.iter().find(|server| server.name == self.limit.owner)?.waiting);
+        let all: Vec<u64> = waiting.collect();
         (!all.is_empty()).then(|| all.iter().sum::<u64>() as f64 / all.len() as f64)
     }
 

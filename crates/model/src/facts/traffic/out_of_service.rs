@@ -2,7 +2,7 @@
 
 use crate::facts::Context;
 use crate::facts::path::Tier;
-use crate::observation::{ProxiedServer, ProxiedState, ServerStatus, ServerView, StatedPass};
+use crate::observation::{ProxiedServer, ProxiedState, ServerView, StatedPass};
 use crate::output::message::Message;
 
 /// Where a proxy says it.
@@ -29,13 +29,8 @@ impl<'a> OutOfService<'a> {
             Some(stated) => stated.passes.iter().any(|pass| pass.is_asked != Some(false) && is_of(pass, server)),
             None => true,
         };
-        let looks: Vec<Vec<&'a ProxiedServer>> = ctx
-            .in_window(view.proxied()?)
-            .filter_map(|(_, status)| match status {
-                ServerStatus::Proxied(servers) => Some(servers.iter().filter(is_asked).collect()),
-                _ => None,
-            })
-            .collect();
+        let looks: Vec<Vec<&'a ProxiedServer>> =
+            ctx.in_window(view.proxied()?).filter_map(|(_, status)| Some(status.proxied()?.iter().filter(is_asked).collect())).collect();
         let is_out = |server: &&&ProxiedServer| !server.state.is_in_service();
         let was_always_all = looks.iter().all(|look| !look.is_empty() && look.iter().filter(is_out).count() == look.len());
         let last = looks.into_iter().next_back()?;

@@ -57,6 +57,16 @@ pub struct PhpFpmStatus {
     pub slow_requests: u64,
 }
 
+impl ServerStatus {
+    /// The servers behind a proxy; `None` if it is a page of another kind.
+    pub fn proxied(&self) -> Option<&[ProxiedServer]> {
+        match self {
+            Self::Proxied(servers) => Some(servers),
+            Self::Nginx(_) | Self::PhpFpm(_) => None,
+        }
+    }
+}
+
 /// A server behind a proxy, as the proxy sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProxiedServer {

@@ -6,6 +6,7 @@ use crate::facts::path::Tier;
 use crate::facts::pool::limits::Used;
 use crate::facts::setting::changed_since_read;
 use crate::facts::traffic::Statuses;
+use crate::facts::traffic::out_of_service::COMMAND;
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::graph::{CouplingDef, Relation};
 use crate::judge::id::{FindingId, StationId};
@@ -188,7 +189,7 @@ fn proofs(ctx: &Context<'_>, tier: &Tier, used: &Used<'_>) -> Vec<Evidence> {
     let mut proofs = vec![stated, Evidence::new(args(taken), sockets.as_str(), Some(tenths(used.used))), harm];
     if let Some(queued) = used.queued_itself(ctx) {
         let text = args("evidence-server-limit-counted").with("queued", tenths(queued));
-        proofs.push(Evidence::new(text, "show stat", Some(tenths(queued))));
+        proofs.push(Evidence::new(text, COMMAND, Some(tenths(queued))));
     }
     if let (Some(held_s), Some((alone_us, _))) = (used.held_s(ctx, tier), ctx.answer_us()) {
         let text = args("evidence-server-limit-held").with("held", tenths(1e3 * held_s)).with("alone", tenths(alone_us / 1e3));
