@@ -41,7 +41,7 @@ pub(crate) use inside::{Inside, WaitEvidence};
 pub(crate) use pauses::Pauses;
 pub(crate) use starved::{Starved, starved};
 pub(crate) use thread_split::ThreadShares;
-pub(crate) use upstreams::{Silent, SlowerThanPeers, Unreachable, Unreached, left_out, silent, unreached};
+pub(crate) use upstreams::{Failing, Repeated, Silent, SlowerThanPeers, Unreachable, Unreached, left_out, repeated, silent, unreached};
 pub(crate) use varying::{CROWD_TIMES_MAX, HeldTogether, Levels, Varying};
 
 /// Most batches that the window is divided into.

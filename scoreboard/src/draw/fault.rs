@@ -315,5 +315,6 @@ pub(crate) const NOT_DRAWN: &[&str] = &[
     "disk-limited",
     "answers-none",
     "upstream-unreachable",
+    "calls-repeated",
     "answers-errors",
 ];

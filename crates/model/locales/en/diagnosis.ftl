@@ -226,6 +226,12 @@ server-out-of-service = { $name } is { $state ->
 }.
 warning-servers-out = { $tier } has { $out } of { $all } servers for these requests out of service: { $first }
 warning-upstream-opens = { $tier } opened { $opened } connections to { $remote } for each request: it keeps fewer than it uses at once. Each costs CPU time at both ends (to keep more: MaxIdleConnsPerHost in Go, 2 by default; keepalive in nginx; an agent or a pool in other programs).
+warning-calls-repeated = { $tier } asks { $asked } { $calls } times for each request, at least: { $kind ->
+    [given-up] it gives up { $failed_calls } of these calls before the answer
+    [unanswered] { $failed_calls } of these calls end without an answer
+   *[error] { $failing } % of these calls fail with an error
+}. Each further try is more work there. With fewer tries, and a growing pause between them, less of it is for nothing.
+evidence-calls-repeated-errors = For each request of { $tier } that was read on the wire, { $calls } responses of { $asked } were: { $bad } of them an error ({ $failing } %). A call that fails is made again: the load on { $asked } is a multiple of the requests.
 warning-edge-supposed = { $upstream } may be behind { $tier }: connections of the same user lead there, but whose they are was not seen. They may be those of another program of that user.
 warning-cut-off-shared = { $count } connections of network namespace { $netns } were closed before what they had sent was read. Other servers and programs have connections in it as well, so it is not known whose they were; nothing shows that they were those of { $tier }.
 warning-log-not-believed = The error log of { $tier } has { $count ->

@@ -98,6 +98,7 @@ const ADVICE: &[&AdviceDef] = &[
     &by_hand::mend_connections::LET_PACKETS_PASS,
     &by_hand::mend_connections::KEEP_IDLE_LONGER,
     &by_hand::mend_connections::LEAVE_IT_OUT,
+    &by_hand::bound_retries::BOUND_RETRIES,
     &kernel::mend_sending::FREE_BUFFER,
     &kernel::mend_sending::SEND_AT_ONCE,
     &kernel::mend_sending::WIDEN_FIRST_WINDOW,

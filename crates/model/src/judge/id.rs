@@ -108,6 +108,8 @@ impl FindingId {
     pub(crate) const CLOSE_RACE: Self = Self("idle-close-race");
     /// Nobody answers the connections to an upstream.
     pub(crate) const UNREACHABLE: Self = Self("upstream-unreachable");
+    /// A server is asked again and again for the same request, because the calls fail.
+    pub(crate) const REPEATED: Self = Self("calls-repeated");
     /// All workers are busy or waiting, and none is free.
     pub(crate) const POOL_EXHAUSTED: Self = Self("worker-pool-exhausted");
     /// The pool's workers wait for another server.

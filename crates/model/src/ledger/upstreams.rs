@@ -1,10 +1,12 @@
 //! The servers that a tier passes requests to, one by one: which of them do the same work, and which of them costs the requests that reach it more than the others do.
 
 mod peers;
+mod repeated;
 mod silent;
 mod unreached;
 
 pub(crate) use peers::SlowerThanPeers;
+pub(crate) use repeated::{Failing, Repeated, repeated};
 pub(crate) use silent::{Silent, silent};
 pub(crate) use unreached::{Unreachable, Unreached, unreached};
 

@@ -1,6 +1,7 @@
 //! Advice without a remedy beside it: somebody else has to decide, or to look.
 
 pub(super) mod ask_limit_owner;
+pub(super) mod bound_retries;
 pub(super) mod end_lingering;
 pub(super) mod let_go_on;
 pub(super) mod let_idle_go;

@@ -12,6 +12,7 @@ mod late;
 mod limits;
 mod names;
 mod peers;
+mod repeated;
 mod silent;
 mod unreached;
 

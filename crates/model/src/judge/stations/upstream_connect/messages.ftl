@@ -14,6 +14,8 @@ state-upstream-connect-unreachable = { $kind ->
    *[unanswered] Nobody answered the { $tried } connections of { $tier } to { $remote } that were seen.
 }
 
+state-upstream-connect-repeated = { $tier } makes { $calls } calls to { $asked } for each request; { $failed_calls } of them fail.
+
 finding-upstream-connection-churn-title = { $tier } opens a connection to { $remote } for each request
 finding-upstream-connection-churn-explanation-far = Before each request { $tier } waits for a new connection to { $remote }: one round trip in which nothing else happens. The cores are idle while the clients wait. A connection that is reused needs this only once.
 
@@ -57,3 +59,20 @@ evidence-unreachable-failed = { $kind ->
     [absent] { $failed } of { $requests } requests got an error for an answer, or none.
    *[other] { $failed } of { $requests } requests failed because no server answered them.
 }
+
+finding-calls-repeated-title = { $tier } asks { $asked } { $calls } times for each request: { $kind ->
+    [given-up] it gives up { $failed_calls } of these calls before the answer
+    [unanswered] { $failed_calls } of these calls end without an answer
+   *[error] { $failing } % of these calls fail with an error
+}
+finding-calls-repeated-explanation = { $kind ->
+    [given-up] { $tier } waits for a time, closes the connection and asks again. The calls that it gave up are still worked on behind it, so each new call waits for longer and is given up as well: the repetition keeps up the overload. More workers or a longer queue there would serve more calls that nobody waits for.
+    [unanswered] The connections to { $asked } end without a response, and { $tier } asks again. Either they are ended there (a crash, a limit), or { $tier } gives up too soon; the logs say which. Each further try is more work there.
+   *[error] When a call fails, { $tier } asks again, and most requests get their response from a later call. So the clients see few of the errors, but each request takes the time of all its calls, and all of them are work for { $asked }. If calls fail there because of overload, the repetition keeps it up.
+}
+
+evidence-calls-repeated-given-up = { $seen } connections of { $tier } to { $asked } were seen closed by { $tier } with a request on them and no response: at least { $failed_calls } for each of its requests.
+evidence-calls-repeated-keeps-up = { $asked } sent { $answered } responses for each request of { $tier }, in time or too late: as many calls as each request needs could be answered if { $tier } asked once.
+evidence-calls-repeated-unanswered = { $tier } opened { $opened } connections for each of its requests, and { $asked } sent { $answered } responses: about { $seen } connections carried none.
+evidence-calls-repeated-in-turn = { $in_use } calls waited for a response at once, for { $under_way } requests in flight: each request makes its calls one after another.
+coupling-repeated = The server works on calls that were given up, and its responses come too late. If each request asked it once, whether it answers could be seen.

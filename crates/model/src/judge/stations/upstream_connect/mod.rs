@@ -2,6 +2,7 @@
 //! connections are opened once.
 
 mod race;
+mod repeated;
 mod unreachable;
 
 use std::collections::BTreeMap;
@@ -31,12 +32,16 @@ pub(super) const STATION: StationDef = StationDef {
         "move-to-unix-socket-by-hand",
         "keep-idle-longer",
         "leave-it-out",
+        "bound-retries",
     ],
-    graph: &[CouplingDef::found(FindingId::UNREACHABLE, FindingId::CHURN, Relation::Tier, "coupling-unreachable")],
+    graph: &[
+        CouplingDef::found(FindingId::UNREACHABLE, FindingId::CHURN, Relation::Tier, "coupling-unreachable"),
+        CouplingDef::found(FindingId::REPEATED, FindingId::ANSWERS_NONE, Relation::Tier, "coupling-repeated"),
+    ],
     ..StationDef::new(StationId("upstream-connect"), StationKind::Rate, &FINDINGS, read, judge)
 };
 
-const FINDINGS: [FindingId; 3] = [FindingId::CHURN, FindingId::CLOSE_RACE, FindingId::UNREACHABLE];
+const FINDINGS: [FindingId; 4] = [FindingId::CHURN, FindingId::CLOSE_RACE, FindingId::UNREACHABLE, FindingId::REPEATED];
 
 /// Connections per request from which each request counts as having its own. The counters are read up to a sampling interval apart.
 const EACH_MIN: f64 = 0.9;
@@ -232,6 +237,7 @@ fn read(ctx: &Context<'_>) -> Vec<StationReading> {
     let is_told = |reading: &StationReading| unreached.iter().any(|told| told.is_same(reading));
     let mut readings: Vec<StationReading> = edges(ctx).iter().map(|edge| reading(ctx, edge)).filter(|reading| !is_told(reading)).collect();
     readings.extend(unreached);
+    readings.extend(repeated::readings(ctx));
     readings
 }
 
@@ -266,6 +272,7 @@ fn judge(ctx: &Context<'_>, _: &[StationReading]) -> Vec<Finding> {
     })
     .chain(race::findings(ctx))
     .chain(unreachable::findings(ctx))
+    .chain(repeated::findings(ctx))
     .collect()
 }
 
@@ -277,7 +284,7 @@ pub(crate) fn notes(ctx: &Context<'_>, findings: &[Finding]) -> Vec<Message> {
     // Of watched traffic it is not known how many connections the clients opened.
     let edges = if ctx.obs.load.is_some() { edges(ctx) } else { Vec::new() };
     let many = edges.into_iter().filter(|edge| opens(edge) && !is_told(edge));
-    many.map(|edge| edge.args("warning-upstream-opens")).collect()
+    many.map(|edge| edge.args("warning-upstream-opens")).chain(repeated::notes(ctx)).collect()
 }
 
 fn is_idle(ctx: &Context<'_>, tier: &Tier) -> bool {

@@ -8,7 +8,7 @@ page-upstream-connect-shows =
 page-upstream-connect-sure =
     The configuration shows the intention, the counter what happens. Nothing counts connections to unix sockets. The counter includes connections that other programs of the namespace open: it can show that requests have no connection of their own, but not for which edge they have one.
 page-upstream-connect-remedies =
-    See upstream-connection-churn, idle-close-race and upstream-unreachable.
+    See upstream-connection-churn, idle-close-race, upstream-unreachable and calls-repeated.
 page-upstream-connect-sources =
     Tcp.ActiveOpens in /proc/net/snmp (RFC 4022); sock_diag(7) for connections in SYN-SENT; nginx: ngx_http_upstream_module (keepalive, keepalive_requests), ngx_http_fastcgi_module (fastcgi_keep_conn).
 
@@ -47,3 +47,15 @@ page-upstream-unreachable-remedies =
     Start the server, or take it out of the list. Health checks, or limits of failed connections, do that by themselves: max_fails and fail_timeout of nginx, check and option redispatch of HAProxy. Until then a short timeout for connecting bounds what each request loses.
 page-upstream-unreachable-sources =
     sock_diag(7), SYN-SENT; tcp(7), tcp_syn_retries; Tcp.AttemptFails and Tcp.OutRsts in /proc/net/snmp (RFC 4022); RFC 9293, 3.10.7.1; ngx_http_upstream_module (max_fails, fail_timeout); HAProxy configuration manual (timeout connect, retries, option redispatch).
+
+page-calls-repeated-title = Failed calls are made again
+page-calls-repeated-limits =
+    The server that is asked: it gets a multiple of the requests, and may stay overloaded by that when what made it slow at first is over. The response time: each request takes the time of all its calls.
+page-calls-repeated-shows =
+    More calls than requests, of which many fail: with an error (5xx or 429, counted on the wire at the server), because the caller closes the connection before the response (seen at both ends of the sockets), or because the connection ends without one (connections opened, less responses). More calls fail than requests fail in front by a quarter and more, and the failed calls take a tenth of the throughput. It is a cause where the server that is asked answers at least as many calls as there are requests, so that it would keep up if each request asked once; where its errors hurt no client (otherwise answers-errors tells them, with the number of the calls); and where its connections end without a response while no requests wait inside it. Elsewhere it is a note.
+page-calls-repeated-sure =
+    High if calls and requests are counted in the same packets, or a load counts the requests; medium otherwise. The numbers are least ones: of calls that are given up those that a sample met are counted. Silent where calls are answered (a page that asks several things), where each failed call fails its request or is its only one, where several calls of a request stand at once, where one of several things that a request asks fails and the request does without it, and where responses cannot be read and nothing is given up (TLS, HTTP/2). A request that asks several things at one server, most of which fail and which it does without, looks the same.
+page-calls-repeated-remedies =
+    Advice only: few tries, a growing and random pause between them, and a budget (retries are at most a tenth of all calls), so that a server that fails gets hardly more calls than one that does not. The time limit of a call must be longer than the server takes under load.
+page-calls-repeated-sources =
+    sock_diag(7), CLOSE-WAIT and FIN-WAIT; packet(7); Tcp.ActiveOpens in /proc/net/snmp (RFC 4022); Bronson et al., Metastable Failures in Distributed Systems (HotOS 2021); RFC 9110, sections 9.2.2 and 15.6; ngx_http_proxy_module (proxy_next_upstream_tries); HAProxy configuration manual (retries, retry-on).

@@ -7,6 +7,7 @@ use crate::facts::traffic::out_of_service::{COMMAND, OutOfService};
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::id::FindingId;
 use crate::judge::location::Location;
+use crate::ledger::{self, Failing};
 use crate::observation::LogEvent;
 use crate::output::message::Message;
 use crate::output::report::Confidence;
@@ -55,11 +56,18 @@ pub(super) fn judge(ctx: &Context<'_>) -> Option<Finding> {
         evidence: std::iter::once(clients)
             .chain(out_of_service(ctx, tier))
             .chain([logged, own, behind].into_iter().flatten())
+            .chain(repeated(ctx, tier))
             .chain(siblings)
             .collect(),
         explanation: vec![args(&found, explanation)],
         ..STATION.finding(FindingId::ANSWERS_ERRORS, tier, Location::in_netns(tier.netns))
     })
+}
+
+/// How often it is asked for each request, where a call that fails is made again.
+fn repeated(ctx: &Context<'_>, tier: &Tier) -> Option<Evidence> {
+    let found = ledger::repeated(ctx).into_iter().find(|found| found.how == Failing::Error && found.asked.contains(&tier.id.0))?;
+    Some(Evidence::new(found.args(ctx, "evidence-calls-repeated-errors"), "packet(7)", Some(found.seen as f64)))
 }
 
 /// Which servers behind it are out of service, as it says itself.
