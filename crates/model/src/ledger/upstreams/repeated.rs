@@ -14,7 +14,7 @@ use crate::ledger::{Calls, tenths};
 use crate::observation::LogEvent;
 use crate::output::message::Message;
 
-use super::{siblings, unreached};
+use super::{siblings, silent, unreached};
 
 /// How many times as many responses of one server as of another may be read on the wire in the same time, where both sent as many: with five calls for each request, 5.4 to 5.6 were read.
 const READ_TIMES: f64 = 1.25;
@@ -105,7 +105,7 @@ impl PerRequest {
     }
 
     fn how(&self) -> Failing {
-        match (self.unanswered() > self.bad(), self.given_up >= self.unanswered()) {
+        match (self.unanswered() > self.bad(), 2.0 * self.given_up >= self.unanswered()) {
             (false, _) => Failing::Error,
             (true, true) => Failing::GivenUp,
             (true, false) => Failing::Unanswered,
@@ -127,11 +127,15 @@ impl Repeated {
         match self.how {
             Failing::Error => !self.are_errors_told(ctx),
             Failing::GivenUp => self.per_request.all_answered() >= 1.0,
-            Failing::Unanswered => {
-                let inside = ctx.account().and_then(|account| account.most_inside(ctx)).filter(|inside| inside.evidence.is_some());
-                inside.is_none_or(|inside| !self.asked.contains(&inside.tier))
-            }
+            Failing::Unanswered => !self.waits_are_told(ctx),
         }
+    }
+
+    /// True if requests are told to wait inside one of the servers that are asked, or to get no answer there.
+    fn waits_are_told(&self, ctx: &Context<'_>) -> bool {
+        let inside = ctx.account().and_then(|account| account.most_inside(ctx)).filter(|inside| inside.evidence.is_some());
+        let waited_for = inside.map(|inside| inside.tier).into_iter().chain(silent(ctx).map(|silent| silent.tier));
+        waited_for.into_iter().any(|tier| self.asked.contains(&tier))
     }
 
     /// True if the errors of the servers that are asked are told as theirs.
