@@ -12,7 +12,6 @@ mod late;
 mod limits;
 mod names;
 mod peers;
-mod repeated;
 mod silent;
 mod unreached;
 

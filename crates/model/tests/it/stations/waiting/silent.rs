@@ -2,6 +2,8 @@
 //!
 //! Deterministic: observations made up by the tests.
 
+mod repeated;
+
 use chokepoint_model::observation::{
     ListenerAddress, Observation, RequestSample, RequestSocket, RequestTimes, Socket, SocketAddress, TcpState,
 };

@@ -10,7 +10,7 @@ use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, Role};
 use proptest::prelude::*;
 
-use super::silent::{FRONT, GOOD, proxied};
+use super::{FRONT, GOOD, proxied};
 use crate::stage::pool::process;
 use crate::stage::*;
 
