@@ -27,12 +27,12 @@ pub use cgroup::{CgroupCpu, CgroupId, CgroupIo, CgroupTasks, CgroupVersion, Free
 pub use counters::Counters;
 pub use edge::{Closes, EdgeFacts, EdgeProtocol};
 pub use filter::{FilterHook, FilterPorts, FilterRule, FilterRules};
-pub use host::{CoreTimes, CpuTimes, KernelInfo, KernelLine, Memory, SoftnetRow};
+pub use host::{CoreTimes, CpuTimes, KernelInfo, KernelLine, Memory, SoftnetRow, TaskLimits};
 pub use log_event::LogEvent;
 pub use netns::{Address, ConntrackCpu, Link, NetnsId, NetnsView, Qdisc, Translation};
 pub use process::{
-    BusyProcess, CpuUse, Identity, Limits, LookedThread, OpenFiles, ProcessMemory, ProcessView, RealTime, RealTimePolicy, Sessions,
-    Syscall, ThreadAt, ThreadCalls, ThreadLook, ThreadName, ThreadState, ThreadTimes, ThreadWait, TimedWait, Tracing, WaitKind,
+    BusyProcess, CpuUse, Identity, Limits, LookedThread, Mappings, OpenFiles, ProcessMemory, ProcessView, RealTime, RealTimePolicy,
+    Sessions, Syscall, ThreadAt, ThreadCalls, ThreadLook, ThreadName, ThreadState, ThreadTimes, ThreadWait, TimedWait, Tracing, WaitKind,
 };
 pub use profile::{CpuProfile, ProfileFunction, ProfilePart};
 pub use request::Request;
@@ -101,6 +101,8 @@ pub struct Observation {
     pub freezers: BTreeMap<CgroupId, Series<Freezer>>,
     /// Number of processes and threads of each user, by its real id; read at both ends.
     pub user_tasks: Series<BTreeMap<u32, u64>>,
+    /// Number of processes and threads of the whole host, and how many there may be.
+    pub task_limits: Series<TaskLimits>,
     /// Servers of a known kind, by process id of the master.
     pub servers: BTreeMap<u32, ServerView>,
     /// Network namespaces found on the host. Absent if this user may not see all of them.

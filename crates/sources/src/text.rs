@@ -27,6 +27,7 @@ pub(crate) const ALL: &[&Source] = &[
     &cgroup::io::CGROUP_IO,
     &cgroup::freezer::CGROUP_FREEZER,
     &host::user_tasks::USER_TASKS,
+    &host::task_limits::TASK_LIMITS,
     &net::sysctls::SYSCTLS,
     &net::netstat::NETSTAT,
     &net::sockstat::SOCKSTAT,
@@ -44,5 +45,6 @@ pub(crate) const ALL: &[&Source] = &[
     &process::thread_names::PROCESS_THREAD_NAMES,
     &process::memory::PROCESS_MEMORY,
     &process::limits::PROCESS_LIMITS,
+    &process::mappings::PROCESS_MAPPINGS,
     &cgroup::process::PROCESS_CGROUPS,
 ];

@@ -72,6 +72,21 @@ pub struct Memory {
     pub swap_free: u64,
 }
 
+/// Processes and threads of the whole host, and how many there may be.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TaskLimits {
+    /// Processes and threads of the host in all namespaces, threads of the kernel included (`/proc/loadavg`).
+    pub tasks: u64,
+    /// `kernel.threads-max`: the most of them.
+    pub threads_max: u64,
+    /// `kernel.pid_max` of this program's pid namespace: ids are below it.
+    pub pid_max: u64,
+    /// Processes of that namespace whose ids are below 300, which are not given again (RESERVED_PIDS, kernel/pid.c).
+    pub low_pids: u64,
+    /// True if that namespace is the first one, which has an id for each process and thread of the host.
+    pub is_first: bool,
+}
+
 /// One row of `/proc/net/softnet_stat`, counters since boot.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SoftnetRow {

@@ -28,6 +28,8 @@ pub struct ProcessView {
     pub memory: Series<ProcessMemory>,
     /// Resource limits in force.
     pub limits: Series<Limits>,
+    /// Mappings of memory, of a process with several threads. Empty in recordings of older versions.
+    pub mappings: Series<Mappings>,
     /// cgroup paths by controller ("" for cgroup v2): proc(5), `/proc/PID/cgroup`.
     pub cgroups: Series<BTreeMap<String, String>>,
 }
@@ -377,4 +379,25 @@ pub struct Limits {
     pub tasks_soft: Option<u64>,
     /// The same, hard limit.
     pub tasks_hard: Option<u64>,
+}
+
+/// Mappings of memory of a process (`/proc/PID/maps`), and how many it may have (`vm.max_map_count`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Mappings {
+    /// Mappings.
+    pub count: u64,
+    /// The most that there may be.
+    pub limit: u64,
+    /// Threads that it had then.
+    pub threads: u32,
+}
+
+impl Mappings {
+    /// Share of the limit from which they are counted each second.
+    const NEAR_SHARE: f64 = 0.8;
+
+    /// True if there are nearly as many as there may be.
+    pub fn is_near(&self) -> bool {
+        self.count as f64 >= self.limit as f64 * Self::NEAR_SHARE
+    }
 }

@@ -121,6 +121,7 @@ fn host(obs: &Observation) -> Vec<(&'static str, Option<Fate>)> {
         ("cpu", fate(&obs.cpu)),
         ("memory", fate(&obs.memory)),
         ("user_tasks", fate(&obs.user_tasks)),
+        ("task_limits", fate(&obs.task_limits)),
         ("softnet", fate(&obs.softnet)),
         ("kernel_log", fate(&obs.kernel_log)),
         ("namespaces", fate(&obs.namespaces_seen)),
@@ -153,7 +154,7 @@ fn netns(view: &NetnsView) -> [(&'static str, Option<Fate>); 15] {
     ]
 }
 
-fn process(view: &ProcessView) -> [(&'static str, Option<Fate>); 11] {
+fn process(view: &ProcessView) -> [(&'static str, Option<Fate>); 12] {
     [
         ("process_identity", fate(&view.identity)),
         ("process_cpu", fate(&view.cpu)),
@@ -165,6 +166,7 @@ fn process(view: &ProcessView) -> [(&'static str, Option<Fate>); 11] {
         ("process_thread_names", fate(&view.thread_names)),
         ("process_memory", fate(&view.memory)),
         ("process_limits", fate(&view.limits)),
+        ("process_mappings", fate(&view.mappings)),
         ("process_cgroups", fate(&view.cgroups)),
     ]
 }

@@ -25,7 +25,7 @@ static STAGE: LazyLock<Vec<(Staged, Diagnosis)>> = LazyLock::new(|| {
 });
 
 /// Number of kinds of readings that can be removed.
-const KINDS: u32 = 48;
+const KINDS: u32 = 50;
 
 fn first(diagnosis: &Diagnosis) -> Option<&Finding> {
     diagnosis.findings.iter().find(|finding| finding.role == Role::Cause)
@@ -113,6 +113,7 @@ impl Blind {
             cgroup_io,
             freezers,
             user_tasks,
+            task_limits,
             servers,
             namespaces_seen,
             processes_seen,
@@ -167,6 +168,8 @@ impl Blind {
         }
         self.instance(43, 0);
         self.take(user_tasks);
+        self.instance(48, 0);
+        self.take(task_limits);
         for (place, series) in cgroup_io.values_mut().enumerate() {
             self.instance(46, place as u64);
             self.take(series);
@@ -235,7 +238,8 @@ impl Blind {
     }
 
     fn process(&mut self, view: &mut ProcessView) {
-        let ProcessView { identity, cpu, files, fd_count, syscall, thread_looks, thread_names, tracing, memory, limits, cgroups } = view;
+        let ProcessView { identity, cpu, files, fd_count, syscall, thread_looks, thread_names, tracing, memory, limits, mappings, cgroups } =
+            view;
         self.take(identity);
         self.change(cpu, |used| (used.run_ns, used.run_delay_ns) = (None, None));
         self.take(cpu);
@@ -252,6 +256,8 @@ impl Blind {
         self.take(thread_names);
         self.instance(47, instance);
         self.take(thread_looks);
+        self.instance(49, instance);
+        self.take(mappings);
     }
 
     fn server(&mut self, view: &mut ServerView) {

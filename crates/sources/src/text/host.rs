@@ -7,5 +7,6 @@ pub(crate) mod kernel_log;
 pub(crate) mod ksoftirqd;
 pub(crate) mod memory;
 pub(crate) mod softnet;
+pub(crate) mod task_limits;
 pub(crate) mod usage;
 pub(crate) mod user_tasks;

@@ -5,6 +5,7 @@ pub(crate) mod fd_count;
 pub(crate) mod files;
 pub(crate) mod identity;
 pub(crate) mod limits;
+pub(crate) mod mappings;
 pub(crate) mod memory;
 mod sessions;
 pub(crate) mod stat;

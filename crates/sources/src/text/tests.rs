@@ -14,6 +14,8 @@ use crate::table::{Cadence, Notes, Phase, ReadContext, ScopeKind, Source};
 
 /// Process and namespace of the tree: one worker of nginx in a namespace where ten requests went over loopback, half of them over IPv6.
 const PID: u32 = 4242;
+/// A process of the tree with several threads.
+const THREADED: u32 = 4243;
 const NETNS: u64 = 4_026_532_245;
 
 fn tree() -> Root {
@@ -31,6 +33,8 @@ fn scope_of(source: &Source, pid: u32) -> Scope {
 /// Reads a source at both ends like the observer. The mark of the kernel log is in the middle of the tree's records.
 fn entries(root: &Root, source: &Source, pid: u32) -> Vec<Entry> {
     let notes = Notes::default();
+    // The worker of nginx has one thread.
+    let pid = if source.name == "process_mappings" && !root.is_live() { THREADED } else { pid };
     let scope = scope_of(source, pid);
     let mut entries = Vec::new();
     if ["cgroup_cpu", "cgroup_freezer", "cgroup_io", "cgroup_tasks"].contains(&source.name) {
@@ -99,6 +103,7 @@ fn counts_of(observation: &Observation, source: &Source) -> ReadingCounts {
         "cgroup_tasks" => count(observation.cgroup_tasks.values()),
         "cgroup_io" => count(observation.cgroup_io.values()),
         "user_tasks" => count([&observation.user_tasks]),
+        "task_limits" => count([&observation.task_limits]),
         "sysctls" => count(netns.sysctls.values()),
         "netstat" => count([&netns.netstat]),
         "sockstat" => count([&netns.sockstat]),
@@ -116,6 +121,7 @@ fn counts_of(observation: &Observation, source: &Source) -> ReadingCounts {
         "process_thread_names" => count([&process.thread_names]),
         "process_memory" => count([&process.memory]),
         "process_limits" => count([&process.limits]),
+        "process_mappings" => count([&process.mappings]),
         "process_cgroups" => count([&process.cgroups]),
         other => panic!("the source {other} has no fixture"),
     }
@@ -184,6 +190,9 @@ fn host_values_of_the_tree() {
     let unit = tasks[&CgroupId::parse("v2:/system.slice/nginx.service").unwrap()].last().unwrap();
     assert_eq!((unit.limit, unit.current, unit.refused, tasks.len()), (Some(512), 37, Some(4), 1), "the root has no limit");
 
+    let limits = see("task_limits").task_limits.last().copied().unwrap();
+    assert_eq!((limits.tasks, limits.threads_max, limits.pid_max, limits.low_pids, limits.is_first), (183, 192_730, 32_768, 2, true));
+
     let io = see("cgroup_io").cgroup_io;
     let unit = io[&CgroupId::parse("v2:/system.slice/nginx.service").unwrap()].last().unwrap();
     let of = |counts: &BTreeMap<(String, IoKind), u64>, kind| counts.get(&("254:0".to_owned(), kind)).copied();
@@ -241,6 +250,9 @@ fn process_values_of_the_tree() {
     let syscall = see("process_syscall").syscall.last().cloned().unwrap();
     assert_eq!((syscall.call.is_some(), syscall.sockets.len()), (true, 0), "an event loop waits for everything at once");
     assert_eq!(see("process_memory").memory.last().unwrap().private_bytes, (276 + 1096) << 10);
+    let mappings =
+        observe(&entries(&root, source("process_mappings"), PID), source("process_mappings")).processes[&THREADED].mappings.last().copied();
+    assert_eq!(mappings.map(|mappings| (mappings.count, mappings.limit, mappings.threads)), Some((24, 65_530, 4)));
     assert_eq!(see("process_limits").limits.last().unwrap().open_files_soft, Some(20_000));
     assert_eq!(see("process_cgroups").cgroups.last().unwrap()[""], "/system.slice/nginx.service");
 }
@@ -344,7 +356,8 @@ fn the_running_host_is_understood() {
 fn a_process_that_ended_is_absent_also_before_its_parent_takes_note() {
     let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
     let (root, pid) = (Root::default(), child.id());
-    let sources = || ALL.iter().filter(|source| source.scope == ScopeKind::Process);
+    // Mappings are not counted of a process with one thread.
+    let sources = || ALL.iter().filter(|source| source.scope == ScopeKind::Process && source.name != "process_mappings");
     let outcome = |source: &Source| entries(&root, source, pid).remove(0).outcome;
     for source in sources() {
         assert!(matches!(outcome(source), Outcome::Ok(_)), "{} of a living process", source.name);

@@ -1,4 +1,4 @@
-//! Advice `allow-more-tasks`: more processes and threads for a cgroup or a user.
+//! Advice `allow-more-tasks`: more processes and threads for a cgroup or a user, or a higher limit of the kernel.
 
 use crate::facts::Context;
 use crate::facts::limit::tasks::{TaskScope, Tasks};
@@ -16,15 +16,21 @@ use crate::predict::Lift;
 pub(in crate::fix::remedies) const ADVICE: AdviceDef =
     AdviceDef { id: "allow-more-tasks", finding: FindingId::TASKS_EXHAUSTED, activation: Activation::Live, advise };
 
+/// The most that `kernel.pid_max` can be on a machine of 64 bits (PID_MAX_LIMIT, include/linux/threads.h).
+const PID_MAX_LIMIT: u64 = 4 << 20;
+
 fn advise(ctx: &Context<'_>, placed: &StationReading) -> Option<Advice> {
     let tier = ctx.only_tier(&placed.owner)?;
     let tasks = Tasks::of(ctx, tier)?;
     let advised = Advised::twice(tasks.limit).power_of_two(u64::MAX);
-    let wanted = advised.number;
+    let advised = if matches!(tasks.scope, TaskScope::Ids) { advised.at_most(PID_MAX_LIMIT, "sum-ids-most") } else { advised };
+    let wanted = Some(advised.number).filter(|wanted| *wanted > tasks.limit)?;
     let text = Message::new("remedy-allow-more-tasks-text").with("from", tasks.limit).with("to", wanted).with("sum", advised.sum);
+    let text = text.with("scope", tasks.scope.name());
     let (text, at, unit) = match &tasks.scope {
-        TaskScope::Cgroup(id, group) => (text.with("whose", id.path.as_str()).with("scope", "cgroup"), Some((*id, *group)), "TasksMax"),
-        TaskScope::User(user) => (text.with("whose", user.to_string()).with("scope", "user"), None, "LimitNPROC"),
+        TaskScope::Cgroup(id, group) => (text.with("whose", id.path.as_str()), Some((*id, *group)), "TasksMax"),
+        TaskScope::User(user) => (text.with("whose", user.to_string()), None, "LimitNPROC"),
+        TaskScope::Host | TaskScope::Ids | TaskScope::Mappings(_) => return of_kernel(tasks.scope.setting()?, tasks.limit, wanted, text),
     };
     let set = |number: Option<u64>| match at {
         Some((id, group)) => vec![Step::command(of_group(id, group, number.unwrap_or(tasks.limit)))],
@@ -36,6 +42,17 @@ fn advise(ctx: &Context<'_>, placed: &StationReading) -> Option<Advice> {
         persistent: vec![Step::lines(Message::new("step-unit-tasks"), format!("[Service]\n{unit}={wanted}"))],
         signal: Signal::Refusals(StationId::TASKS),
         ..Advice::words(text, "remedy-allow-more-tasks-risk", Lift::Away)
+    })
+}
+
+/// A limit of the kernel.
+fn of_kernel(key: &'static str, from: u64, to: u64, text: Message) -> Option<Advice> {
+    Some(Advice {
+        runtime: vec![Step::command(format!("sysctl -w {key}={to}"))],
+        undo: vec![Step::command(format!("sysctl -w {key}={from}"))],
+        persistent: vec![Step::lines(Message::new("step-sysctl-tasks"), format!("{key} = {to}"))],
+        signal: Signal::Goodput,
+        ..Advice::words(text.with("key", key), "remedy-allow-more-tasks-risk", Lift::Away)
     })
 }
 

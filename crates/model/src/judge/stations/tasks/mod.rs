@@ -1,4 +1,4 @@
-//! Station `tasks`: the processes and threads that a cgroup or a user may have. At the limit fork(2) and clone(2) fail, and a server that starts one for a connection or
+//! Station `tasks`: the processes and threads that a cgroup, a user, the kernel or a process's mappings of memory allow. At the limit fork(2) and clone(2) fail, and a server that starts one for a connection or
 //! a request has nobody to serve it.
 
 use crate::facts::Context;
@@ -40,9 +40,10 @@ fn read(ctx: &Context<'_>) -> Vec<StationReading> {
 fn reading(ctx: &Context<'_>, tier: &Tier, tasks: &Tasks<'_>) -> StationReading {
     let cgroup = match &tasks.scope {
         TaskScope::Cgroup(_, tasks) => Some(tasks.dir.clone()),
-        TaskScope::User(_) => None,
+        _ => None,
     };
-    let mut station = STATION.reading(tier, Location { cgroup, ..Location::in_netns(tier.netns) }, "tasks");
+    let unit = if matches!(tasks.scope, TaskScope::Mappings(_)) { "mappings" } else { "tasks" };
+    let mut station = STATION.reading(tier, Location { cgroup, ..Location::in_netns(tier.netns) }, unit);
     station.limit = Some(tasks.limit as f64);
     station.used = Some(tasks.peak as f64);
     station.utilization = Some(tasks.share());
@@ -62,9 +63,12 @@ fn args(tier: &Tier, tasks: &Tasks<'_>, id: &'static str) -> Message {
     let message =
         message.with("refused", tasks.refused.unwrap_or(0)).with("is_counted", if tasks.refused.is_some() { "yes" } else { "no" });
     let message = message.with("full", tasks.full as f64).with("samples", tasks.samples as f64);
+    let message = message.with("scope", tasks.scope.name());
     match &tasks.scope {
-        TaskScope::Cgroup(id, _) => message.with("scope", "cgroup").with("whose", id.path.as_str()),
-        TaskScope::User(user) => message.with("scope", "user").with("whose", user.to_string()),
+        TaskScope::Cgroup(id, _) => message.with("whose", id.path.as_str()),
+        TaskScope::User(user) => message.with("whose", user.to_string()),
+        TaskScope::Mappings(pid) => message.with("whose", pid.to_string()),
+        TaskScope::Host | TaskScope::Ids => message.with("whose", ""),
     }
 }
 
@@ -89,7 +93,7 @@ fn is_exhausted(ctx: &Context<'_>, tier: &Tier, tasks: &Tasks<'_>) -> bool {
         Some(refused) => refused > 0,
         None => tasks.full >= SAMPLES_MIN && tasks.full == tasks.samples,
     };
-    is_refused && costs(ctx, tier, tasks.refused.unwrap_or(0)).hurts()
+    is_refused && tasks.are_started(ctx, tier) && costs(ctx, tier, tasks.refused.unwrap_or(0)).hurts()
 }
 
 fn judge(ctx: &Context<'_>, read: &[StationReading]) -> Vec<Finding> {
@@ -106,6 +110,9 @@ fn finding(ctx: &Context<'_>, reading: &StationReading, tier: &Tier, tasks: &Tas
     let source = match &tasks.scope {
         TaskScope::Cgroup(_, group) => format!("{}/pids.events, pids.current", group.dir),
         TaskScope::User(_) => "/proc/PID/limits, /proc/PID/status".to_owned(),
+        TaskScope::Host => "/proc/loadavg, kernel.threads-max".to_owned(),
+        TaskScope::Ids => "/proc/loadavg, /proc/PID/status, kernel.pid_max".to_owned(),
+        TaskScope::Mappings(pid) => format!("/proc/{pid}/maps, vm.max_map_count"),
     };
     let mut proofs = vec![Evidence::new(args(tier, tasks, "evidence-tasks"), source, Some(tasks.peak as f64))];
     if let Some(load) = &ctx.obs.load {

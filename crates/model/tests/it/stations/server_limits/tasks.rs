@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use chokepoint_model::observation::{CgroupId, CgroupTasks, CpuUse, Identity, Limits, Observation};
+use chokepoint_model::observation::{CgroupId, CgroupTasks, CpuUse, Identity, Limits, Mappings, Observation, TaskLimits};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, Diagnosis, StationState, Verdict};
 use proptest::prelude::*;
@@ -54,6 +54,30 @@ fn failing(mut obs: Observation, failed: u64) -> Observation {
     load.good -= failed;
     load.errors.closed_before_answer += failed;
     load.status = [(200, load.good)].into();
+    obs
+}
+
+/// The host has so many tasks, and these limits. The server's threads are 3 and 4 by turns if they change.
+fn on_host(limits: TaskLimits, changes: bool) -> Observation {
+    let mut obs = of_user(0, None, 3, 0);
+    let process = obs.processes.get_mut(&42).unwrap();
+    let points: Vec<(u64, CpuUse)> = process.cpu.points().to_vec();
+    process.cpu = Default::default();
+    for (place, (at_us, used)) in points.into_iter().enumerate() {
+        let threads = 3 + u32::from(changes && place % 2 == 1);
+        process.cpu.push(at_us, Reading::Ok(CpuUse { threads, ..used }));
+        obs.task_limits.push(at_us, Reading::Ok(limits));
+    }
+    obs
+}
+
+/// The server's process has so many mappings from this second on, and 200 before.
+fn with_mappings(count: u64, limit: u64, since_s: u64) -> Observation {
+    let mut obs = healthy();
+    for second in 0..=11_u64 {
+        let count = if second < since_s { 200 } else { count };
+        obs.processes.get_mut(&42).unwrap().mappings.push(second * 1_000_000, Reading::Ok(Mappings { count, limit, threads: 90 }));
+    }
     obs
 }
 
@@ -107,4 +131,67 @@ fn a_limit_without_a_unit_is_written_to_its_file_and_what_was_not_counted_is_no_
     let station = uncounted.path.iter().find(|station| station.station == "tasks").unwrap();
     assert_eq!((station.refused_per_s, station.state), (None, StationState::Refusing));
     assert_eq!(uncounted.findings[0].confidence, Confidence::Medium);
+}
+
+/// The first finding's title and the commands of its first remedy.
+fn words(diagnosis: &Diagnosis) -> (String, String) {
+    let finding = &diagnosis.findings[0];
+    (finding.title.clone(), format!("{:?}", finding.remedies[0].runtime))
+}
+
+proptest! {
+    #[test]
+    fn a_host_that_has_as_many_tasks_as_it_may_is_a_cause(limit in 1_000..2_000_000_u64, low in 0..300_u64) {
+        let room = TaskLimits { tasks: limit, threads_max: 10 * limit, pid_max: 10 * limit, low_pids: low, is_first: true };
+        let of_host = TaskLimits { threads_max: limit, ..room };
+        let of_ids = TaskLimits { pid_max: limit + 300 - low, ..room };
+        for (limits, key, twice) in [(of_host, "kernel.threads-max", 2 * limit), (of_ids, "kernel.pid_max", 2 * (limit + 300 - low))] {
+            let told = told(&failing(on_host(limits, true), 3_000));
+            prop_assert_eq!((causes(&told), told.findings[0].confidence), (vec![FOUND], Confidence::Medium));
+            let (_, commands) = words(&told);
+            let most = if key == "kernel.pid_max" { 1 << 22 } else { u64::MAX };
+            prop_assert!(commands.contains(&format!("sysctl -w {key}={}", twice.next_power_of_two().min(most))), "{}", commands);
+            for (what, obs) in [
+                ("a server that starts none", failing(on_host(limits, false), 3_000)),
+                ("nobody suffers", on_host(limits, true)),
+                ("room", failing(on_host(TaskLimits { tasks: limit / 2, ..limits }, true), 3_000)),
+            ] {
+                prop_assert!(!found(&crate::stage::told(&obs)), "{}", what);
+            }
+        }
+    }
+
+    #[test]
+    fn mappings_that_are_used_up_are_a_cause(limit in 1_000..1_000_000_u64, free in 0..3_u64, since_s in 0..7_u64) {
+        let told = told(&failing(with_mappings(limit + 1 - free, limit, since_s), 3_000));
+        prop_assert_eq!((causes(&told), told.findings[0].confidence), (vec![FOUND], Confidence::Medium));
+        let (title, commands) = words(&told);
+        prop_assert!(title.contains("process 42 may have") && commands.contains("sysctl -w vm.max_map_count="), "{} {}", title, commands);
+        for (what, obs) in [
+            ("nobody suffers", with_mappings(limit, limit, since_s)),
+            ("room", failing(with_mappings(limit * 98 / 100, limit, since_s), 3_000)),
+            ("no longer", failing(with_mappings(200, limit, 12), 3_000)),
+        ] {
+            prop_assert!(!found(&crate::stage::told(&obs)), "{}", what);
+        }
+    }
+}
+
+/// In another pid namespace the host's tasks say nothing of its ids: those that /proc shows are counted.
+#[test]
+fn ids_of_another_pid_namespace_are_counted_by_its_own_tasks() {
+    let limits = TaskLimits { tasks: 5_000, threads_max: 200_000, pid_max: 2_000, low_pids: 280, is_first: false };
+    let with_others = |others: u64| {
+        let mut obs = failing(on_host(limits, true), 3_000);
+        obs.user_tasks = Default::default();
+        obs.user_tasks.push(11_000_000, Reading::Ok([(0, others), (33, 4)].into()));
+        told(&obs)
+    };
+    let full = with_others(1_980);
+    assert_eq!(causes(&full), [FOUND]);
+    assert!(full.findings[0].title.contains("there are 2,000 process ids"), "{}", full.findings[0].title);
+    assert!(!found(&with_others(1_200)));
+    let mut uncounted = failing(on_host(limits, true), 3_000);
+    uncounted.user_tasks = Default::default();
+    assert!(!found(&told(&uncounted)), "what was not counted is not the host's number");
 }
