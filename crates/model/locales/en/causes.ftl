@@ -14,4 +14,5 @@ order-starves = Before { $other }: while packets are dropped here, little traffi
 order-inner = Before { $other }: this one is closer to the backend. Fixing the other one first would send more requests here than can pass, to fail or to wait.
 order-more = Before { $other }: both are equally close to the backend, and this one refuses more.
 order-beside = Before { $other }: both are equally close to the backend, and either may be fixed first.
+order-last-beside = Last: { $other } is as close to the backend, and either may be fixed first.
 order-last = Last: fixing it before { $other } would only overload that one.

@@ -27,11 +27,26 @@ profile-of-cores = { $count ->
     [1] the time of core { $cores }
    *[other] the time of cores { $cores }
 }
+profile-of-own = the time that other programs leave of { $count ->
+    [1] core { $cores }
+   *[other] cores { $cores }
+}
 profile-of-threads = { $threads ->
     [1] the time of the only serving thread
    *[other] the time of the { $threads } serving threads
 }
 profile-few = { $samples } samples are too few to say where the CPU time went: at least { $least } are needed.
+profile-own-work = { $threads ->
+    [one] { $tier } answers all requests with one thread, which is always running or ready: { $cost ->
+        [known] each answer takes { $ms } ms of CPU time, { $share } % of it
+       *[unknown] { $share } % of its CPU time goes into
+    } { $layer }.
+   *[several] { $cost ->
+        [known] Each answer takes { $ms } ms of the CPU time of { $tier }, { $share } % of it
+       *[unknown] { $share } % of the CPU time of { $tier } goes into
+    } { $layer }.
+} With half of that work { $tier } could answer { $times } times as much on the cores that it gets.
+profile-few-limiting = Too few samples are of the CPU time that limits to say what saving some of it would give.
 profile-no-bound-small = No part of the servers' CPU time is large enough that saving it would raise throughput.
 profile-no-bound-others = CPU time of the servers is not the limit: saving some would only leave more of the cores to other programs.
 profile-no-bound = CPU time is not the limit: saving some would only leave the cores idle for longer.
@@ -86,7 +101,10 @@ evidence-debug-log-grew = The error logs of { $tier } grew by { $mib } MiB durin
 evidence-debug-log-memory = The log stays in memory, which is intended for servers under load.
 evidence-debug-connection = debug_connection logs each step for some clients: somebody is debugging, and these lines stay at any log level.
 evidence-hot-function = Most of it is in { $function }.
-evidence-hot-bound = Saving all that can be saved of this work would raise throughput by { $gain } % ({ $low } to { $high } %); other effects are not counted.
+evidence-hot-bound = Saving all that can be saved of this work would raise throughput { $is_factor ->
+    [yes] to { $times } times ({ $times_low } to { $times_high })
+   *[no] by { $gain } % ({ $low } to { $high } %)
+}; other effects are not counted.
 evidence-single-ran = { $tier } kept { $ran } cores busy.
 evidence-port-search-gain = Without the search throughput could rise by at least { $gain } %; other effects are not counted.
 evidence-single-waits = { $waiting } of { $under_way } requests waited on average until { $tier } had time for them.
@@ -105,9 +123,15 @@ finding-compression-hot-title = { $tier } spends { $share } % of { $of } on comp
 finding-compression-hot-explanation-high = CPU time is the limit, and much of it goes into compressing responses at a level that makes them hardly smaller: above level 6, which zlib takes by itself, a response takes up to several times as long. Level 1, nginx's default, takes less than half of the time of level 6, and makes responses some per cent larger. Files that do not change can be compressed once, in advance.
 evidence-compression-level-high = gzip_comp_level is { $level }; zlib's own level is { $usual }, nginx's default 1.
 evidence-compression-level = gzip_comp_level is { $level }.
-finding-compression-hot-explanation = Nothing is wrong: CPU time is the limit, and much of it goes into compressing responses. A lower compression level takes about half the time and makes responses a few per cent larger. Files that do not change can be compressed once, in advance.
+finding-compression-hot-explanation = { $beside ->
+    [yes] The servers lack CPU time, whoever has the other cores, and much of what they get
+   *[no] Nothing is wrong: CPU time is the limit, and much of it
+} goes into compressing responses. A lower compression level takes about half the time and makes responses a few per cent larger. Files that do not change can be compressed once, in advance.
 finding-tls-handshake-hot-title = { $tier } spends { $share } % of { $of } on TLS handshakes
-finding-tls-handshake-hot-explanation = Nothing is wrong: CPU time is the limit, and much of it goes into TLS handshakes, most of that into the signature with the server's private key. Kept connections need no handshake, and resumed sessions need no signature. An ECDSA key signs many times faster than an RSA key.
+finding-tls-handshake-hot-explanation = { $beside ->
+    [yes] The servers lack CPU time, whoever has the other cores, and much of what they get
+   *[no] Nothing is wrong: CPU time is the limit, and much of it
+} goes into TLS handshakes, most of that into the signature with the server's private key. Kept connections need no handshake, and resumed sessions need no signature. An ECDSA key signs many times faster than an RSA key.
 finding-tls-handshake-hot-title-refused = { $tier } refuses to resume TLS sessions and spends { $share } % of { $of } on full handshakes
 finding-tls-handshake-hot-explanation-refused = CPU time is the limit, and much of it goes into full TLS handshakes, most of that into the signature with the server's private key. A returning client could resume its session without a signature, but this server lets no client do so.
 finding-tls-handshake-hot-explanation-resumed = Nothing is wrong: CPU time is the limit, and much of it goes into TLS handshakes. Most of them already resume a session and need no signature. Kept connections need no handshake at all.

@@ -2,13 +2,16 @@
 
 mod collecting;
 mod cost;
+mod elsewhere;
 pub(crate) mod limiting;
 mod lowered;
 mod own;
+mod passing;
 mod polling;
 mod taken;
 mod threads;
 mod turns;
+mod work;
 mod yielding;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,10 +22,12 @@ pub(crate) use limiting::{Limiting, are_spent, cores_are_spare, few_threads, lim
 pub(crate) use lowered::{Lowered, USUAL_NICE};
 pub(super) use own::cores_used_by;
 pub(crate) use own::{charged_share, children_cores, kernel_share, own_cores, passing_children_cores, staying_children_cores};
+pub(crate) use passing::Passing;
 pub(crate) use polling::{Polling, PollingSign, polling};
 pub(crate) use taken::{Taken, Taker, left_over, may_be_its_children, taken};
 pub(crate) use threads::Threads;
 pub(crate) use turns::Turns;
+pub(crate) use work::{MainWork, is_main_work_known};
 
 use super::{Context, CoreGroupId, TierId};
 use crate::facts::harm::NOISE_SHARE;
@@ -259,6 +264,14 @@ pub(crate) fn others_share(ctx: &Context<'_>, group: &CoreGroup<'_>) -> Option<f
     Some(CoreUsers::of(ctx, group)?.others() / group.cores.len().max(1) as f64)
 }
 
+/// Of the time that these servers, their interrupts and the load take of cores which others use as well, the servers' part: less work for an answer leaves more for the next one of that,
+/// and the same to the others. `None` if others use no more than [`TENANTS_SHARE_MAX`], or if that is not known: then all of the cores' time is what limits.
+fn part_beside_others(ctx: &Context<'_>, group: &CoreGroup<'_>) -> Option<f64> {
+    others_share(ctx, group).filter(|share| *share > TENANTS_SHARE_MAX)?;
+    let users = CoreUsers::of(ctx, group)?;
+    Some(users.own / (users.own + users.interrupts + users.generator).max(f64::MIN_POSITIVE))
+}
+
 /// Clock ticks of a core spent on interrupts, or stolen by the hypervisor.
 pub(crate) fn interrupts(times: &CoreTimes) -> u64 {
     times.irq + times.softirq + times.steal
@@ -287,7 +300,12 @@ fn busy_share(first: &CoreTimes, last: &CoreTimes) -> f64 {
 /// Mean number of these tiers' threads that were runnable and waited for a core.
 pub(crate) fn waiting(ctx: &Context<'_>, tiers: &[&Tier]) -> Option<f64> {
     let delays: Vec<f64> = tiers.iter().flat_map(|tier| &tier.pids).filter_map(|pid| delayed(ctx, *pid)).collect();
-    (!delays.is_empty()).then(|| delays.iter().sum())
+    (!delays.is_empty()).then(|| delays.iter().sum::<f64>() + of_passing(ctx, tiers))
+}
+
+/// The same of the processes that they started and that ended soon.
+fn of_passing(ctx: &Context<'_>, tiers: &[&Tier]) -> f64 {
+    tiers.iter().map(|tier| Passing::of(ctx, tier).delayed()).sum()
 }
 
 /// Mean number of a process's threads that were runnable and waited for a core.

@@ -36,6 +36,13 @@ pub(crate) struct Faster {
     pub(crate) other: Vec<Finding>,
 }
 
+/// A finding with what the servers would gain without it, as a share of today's throughput.
+pub(crate) struct Gained {
+    finding: Finding,
+    is_cause: bool,
+    gain: f64,
+}
+
 /// The improvements of a server that nothing but its cores holds back.
 pub(crate) fn faster(ctx: &Context<'_>, stations: &[StationReading], findings: &[Finding]) -> Faster {
     let is_choked = findings.iter().any(|finding| finding.role == Role::Cause);
@@ -47,8 +54,15 @@ pub(crate) fn faster(ctx: &Context<'_>, stations: &[StationReading], findings: &
     if !is_choked && !failed() && ctx.obs.load.as_ref().is_none_or(is_countable) {
         faster.extend(churn::findings(ctx, stations));
     }
+    let mut taken = if is_choked || is_rejecting { Vec::new() } else { taken::findings(ctx, stations) };
     if !is_choked && !failed() && !is_rejecting {
-        faster.extend(from_profile::findings(ctx, stations));
+        for found in from_profile::findings(ctx, stations, &taken) {
+            let place = taken.iter().position(|taken| taken.finding.at == found.finding.at && taken.gain > found.gain);
+            match place.filter(|_| found.is_cause) {
+                Some(place) => taken.insert(place + 1, found),
+                None => faster.extend([(found.finding, found.is_cause)]),
+            }
+        }
         faster.extend(port_search::findings(ctx, findings));
         // Threads that wait for each other's locks have no use for more cores.
         let lock_takes_most = |finding: &Finding| faster.other.iter().any(|other| from_profile::is_mostly_lock(other, finding));
@@ -56,9 +70,10 @@ pub(crate) fn faster(ctx: &Context<'_>, stations: &[StationReading], findings: &
             single_core::findings(ctx, stations).into_iter().filter(|(found, _)| !lock_takes_most(found)).collect();
         faster.extend(threads);
     }
-    if !is_choked && !is_rejecting {
-        faster.extend(taken::findings(ctx, stations));
+    for found in &mut taken {
+        taken::tell_own_work(ctx, &mut found.finding, &faster.wasted);
     }
+    faster.extend(taken.into_iter().map(|found| (found.finding, found.is_cause)));
     if !can_rise(ctx, stations) {
         faster.other.append(&mut faster.wasted);
     }

@@ -1,7 +1,7 @@
 //! Splits the requests that a tier holds: those at its threads, on a CPU or ready, and those that wait for something else.
 
 use crate::facts::Context;
-use crate::facts::cores::staying_children_cores;
+use crate::facts::cores::{Passing, staying_children_cores};
 use crate::facts::path::Tier;
 use crate::observation::{CgroupId, CpuUse};
 
@@ -46,6 +46,7 @@ impl ThreadShares {
         let children = staying_children_cores(ctx, &tier.pids);
         let processes = children.ceil();
         shares.extend(std::iter::repeat_n((children / processes.max(1.0), 0.0), processes as usize));
+        shares.extend(Passing::of(ctx, tier).shares());
         Self { shares, stopped: stopped(ctx, tier) }
     }
 

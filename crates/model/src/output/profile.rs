@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 mod bounds;
 
-pub(crate) use bounds::limit_name;
+pub(crate) use bounds::{limit_name, own_work};
 
-use crate::facts::cores::{limiting, other_tenants, polling};
+use crate::facts::cores::{other_tenants, polling};
 use crate::facts::profile::Profiled;
 use crate::facts::traffic;
 use crate::facts::{Context, GOOD_MIN};
@@ -52,7 +52,7 @@ pub(crate) fn report(ctx: &Context<'_>) -> Option<ProfileReport> {
     let no_bound = match polls.first() {
         _ if is_few => Message::new("profile-few").with("samples", samples).with("least", SAMPLES_MIN),
         Some(one) => Message::new("profile-no-bound-polling").with("tier", one.tier.name.as_str()),
-        None if !limiting(ctx).is_empty() => Message::new("profile-no-bound-small"),
+        None if let Some(told) = bounds::of_own_work(ctx) => told,
         None if !other_tenants(ctx).is_empty() => Message::new("profile-no-bound-others"),
         None => Message::new("profile-no-bound"),
     };

@@ -3,7 +3,8 @@
 use super::polling::{self, Polling, polling};
 use super::{
     CROWDED_UTILIZATION, CoreGroup, NEAR_UTILIZATION, QUICK_TIMES, SATURATED_UTILIZATION, TENANTS_SHARE_MAX, TENANTS_SHARE_MOST, Threads,
-    Turns, busy, cores_used_by, delayed, interrupts, is_shared, left_over, others_share, own_cores, ticks_between, ticks_per_s, waiting,
+    Turns, busy, cores_used_by, delayed, interrupts, is_shared, left_over, of_passing, others_share, own_cores, part_beside_others,
+    ticks_between, ticks_per_s, waiting,
 };
 use crate::facts::harm::Cost;
 use crate::facts::path::Tier;
@@ -21,7 +22,7 @@ fn wanted_share(ctx: &Context<'_>, group: &CoreGroup<'_>) -> Option<f64> {
     let interrupts = group.cores.iter().filter_map(served).map(|ticks| ticks as f64 / ticks_per_s / elapsed_s);
     let ready = |pid: &u32| cores_used_by(ctx, *pid, ticks_per_s).and(delayed(ctx, *pid));
     let waiting: f64 = group.tiers.iter().flat_map(|tier| lasting(ctx, tier)).map(ready).sum::<Option<f64>>()?;
-    let own = own_cores(ctx, group.tiers.iter().flat_map(|tier| &tier.pids))? + waiting;
+    let own = own_cores(ctx, group.tiers.iter().flat_map(|tier| &tier.pids))? + waiting + of_passing(ctx, &group.tiers);
     Some((own + interrupts.sum::<f64>()) / group.cores.len().max(1) as f64)
 }
 
@@ -194,6 +195,8 @@ pub(crate) struct Limiting<'c, 'a> {
     pub(crate) turns: Option<Turns>,
     /// Mean number of idle cores.
     pub(crate) idle: f64,
+    /// Where other programs have a part of these cores, the servers' part of the rest: their own time is what limits then.
+    pub(crate) own_part: Option<f64>,
 }
 
 impl<'a> Limiting<'_, 'a> {
@@ -225,10 +228,17 @@ pub(crate) fn limiting<'c, 'a>(ctx: &'c Context<'a>) -> Vec<Limiting<'c, 'a>> {
         let busy = busy(ctx, &group.cores)?;
         let idle = (group.count() - busy).max(0.0);
         if are_limiting(ctx, group, busy / group.count().max(1.0)) {
-            return Some(Limiting { group, tiers: group.tiers.clone(), threads: None, turns: None, idle });
+            return Some(Limiting {
+                group,
+                tiers: group.tiers.clone(),
+                threads: None,
+                turns: None,
+                idle,
+                own_part: part_beside_others(ctx, group),
+            });
         }
         let (tier, threads) = saturated_threads(ctx, group)?;
-        Some(Limiting { group, tiers: vec![tier], threads: Some(threads.serving), turns: threads.turns, idle })
+        Some(Limiting { group, tiers: vec![tier], threads: Some(threads.serving), turns: threads.turns, idle, own_part: None })
     };
     ctx.core_groups().iter().filter_map(of).collect()
 }

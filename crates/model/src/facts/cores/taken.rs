@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::elsewhere::held_elsewhere;
 use super::own::busiest;
 use super::threads::{READY_SHARE, SERVING_SHARE};
 use super::yielding::{Used, without_yielding};
@@ -138,21 +139,24 @@ fn never_idle(ctx: &Context<'_>, tier: &Tier, cores: usize) -> bool {
 
 /// True if enough requests wait for threads of these servers that more time for them would show: as much of that wait as others had the core of a ready thread. A single request waits
 /// at each turn until its client is off the core, so that it says something only where it takes twice as long. Without samples of requests, a load that asks for more than it gets waits
-/// for whatever is at its limit; of watched traffic nothing is known then. What serves them may itself wait for something else most of the time (a lock, a sleep): then more cores would
-/// not let it serve much faster, and that wait is the one to name.
+/// for whatever is at its limit; of watched traffic nothing is known then. What serves them may itself wait for something else most of the time (a lock, a sleep, a client that takes
+/// its answer slowly, a disk): then more cores would not let it serve much faster, and that wait is the one to name.
 fn requests_wait(ctx: &Context<'_>, taken: &Taken<'_, '_>) -> bool {
     let Some(account) = ctx.account() else { return ctx.obs.load.is_some() };
     // While a real-time program has the cores, whoever slept wakes up late: what looks like a sleep is that wait, too.
     let is_realtime = taken.takers.iter().flat_map(|taker| &taker.processes).any(|process| process.realtime.is_some());
-    let (mut waits, mut asleep) = (0.0, 0.0);
+    let (mut waits, mut asleep, mut held) = (0.0, 0.0, 0.0);
     for tier in &taken.group.tiers {
         waits += account.waits_for_threads(tier.id.0);
+        let mut sleeps = 0.0;
         if !is_realtime && !taken.is_never_idle && behind_ready(ctx, tier, account.at_tier(tier.id.0, true)) < MOST {
-            asleep += account.at_places(tier.id.0, |place| place == Place::Waiting);
+            sleeps = account.at_places(tier.id.0, |place| place == Place::Waiting);
         }
+        asleep += sleeps;
+        held += if is_realtime { 0.0 } else { held_elsewhere(ctx, tier).max(sleeps) };
     }
     let is_queue = waits >= 1.0 || taken.times() >= 2.0;
-    let kept_off = taken.kept_off() / (taken.ran + taken.delayed + asleep).max(f64::MIN_POSITIVE);
+    let kept_off = taken.kept_off() / (taken.ran + taken.delayed + held).max(f64::MIN_POSITIVE);
     is_queue && asleep <= taken.kept_off() && Cost::of_time(kept_off * waits / account.under_way().max(f64::MIN_POSITIVE)).hurts()
 }
 

@@ -170,7 +170,12 @@ fn reasons(findings: &[Finding], layout: Layout<'_>) -> Vec<OrderReason> {
     let why = |place: usize| {
         let index = causes[place];
         let Some(next) = causes.get(place + 1).copied() else {
-            return Message::new("order-last").with("other", name(&findings[causes[place - 1]]));
+            let before = causes[place - 1];
+            // What either may come before spoils nothing.
+            let is_beside =
+                positions[index] == positions[before] && refused(&findings[index], layout) == refused(&findings[before], layout);
+            let id = if is_beside { "order-last-beside" } else { "order-last" };
+            return Message::new(id).with("other", name(&findings[before]));
         };
         let (own, other) = (positions[index], positions[next]);
         let id = if own.is_fed != other.is_fed {

@@ -1,7 +1,7 @@
 //! Improvements that a profile shows: one kind of work that takes much of the limiting CPU time, or CPU time that is badly spread.
 
 use super::hot::{Hot, Sight, TLS, WorkJudgement};
-use super::{debug_log, handshakes, process_starts};
+use super::{Gained, debug_log, handshakes, process_starts};
 use crate::facts::Context;
 use crate::facts::cores::{Limiting, SATURATED_UTILIZATION, limiting};
 use crate::facts::harm::{NOISE_SHARE, gain_of};
@@ -24,19 +24,19 @@ const SOFTIRQ_SHARE_MIN: f64 = 0.5;
 /// content is seldom sent uncompressed instead, and a low level of zlib takes about half of what the usual level does (zlib Manual, deflateInit).
 #[rustfmt::skip]
 const HOT: &[Hot] = &[
-    Hot { id: FindingId::COMPRESSION_HOT, what: profile::COMPRESSION, layer: Some(profile::COMPRESSION), avoidable: 0.5, judge: compression,
+    Hot { id: FindingId::COMPRESSION_HOT, what: profile::COMPRESSION, layer: Some(profile::COMPRESSION), avoidable: 0.5, is_reason: true, judge: compression,
         title: "finding-compression-hot-title", explanation: "finding-compression-hot-explanation" },
-    Hot { id: FindingId::TLS_HANDSHAKE_HOT, what: profile::TLS_HANDSHAKE, layer: Some(TLS), avoidable: 1.0, judge: handshakes::judge,
+    Hot { id: FindingId::TLS_HANDSHAKE_HOT, what: profile::TLS_HANDSHAKE, layer: Some(TLS), avoidable: 1.0, is_reason: true, judge: handshakes::judge,
         title: "finding-tls-handshake-hot-title", explanation: "finding-tls-handshake-hot-explanation" },
-    Hot { id: FindingId::OPCODE_CACHE_OFF, what: profile::SCRIPT_COMPILE, layer: Some("interpreter"), avoidable: 1.0, judge: waste,
+    Hot { id: FindingId::OPCODE_CACHE_OFF, what: profile::SCRIPT_COMPILE, layer: Some("interpreter"), avoidable: 1.0, is_reason: true, judge: waste,
         title: "finding-opcode-cache-off-title", explanation: "finding-opcode-cache-off-explanation" },
-    Hot { id: FindingId::DEBUG_LOG, what: profile::ERROR_LOG, layer: None, avoidable: 1.0, judge: debug_log::judge,
+    Hot { id: FindingId::DEBUG_LOG, what: profile::ERROR_LOG, layer: None, avoidable: 1.0, is_reason: true, judge: debug_log::judge,
         title: "finding-debug-log-title", explanation: "finding-debug-log-explanation" },
-    Hot { id: FindingId::PROCESS_STARTS, what: profile::PROCESS_START, layer: None, avoidable: 1.0, judge: process_starts::judge,
+    Hot { id: FindingId::PROCESS_STARTS, what: profile::PROCESS_START, layer: None, avoidable: 1.0, is_reason: true, judge: process_starts::judge,
         title: "finding-process-starts-hot-title", explanation: "finding-process-starts-hot-explanation" },
-    Hot { id: FindingId::ALLOCATOR_HOT, what: profile::ALLOCATOR, layer: Some(profile::ALLOCATOR), avoidable: 1.0, judge: trade,
+    Hot { id: FindingId::ALLOCATOR_HOT, what: profile::ALLOCATOR, layer: Some(profile::ALLOCATOR), avoidable: 1.0, is_reason: false, judge: trade,
         title: "finding-allocator-hot-title", explanation: "finding-allocator-hot-explanation" },
-    Hot { id: FindingId::LOCK_CONTENTION, what: profile::LOCK, layer: Some(profile::LOCK), avoidable: 1.0, judge: trade,
+    Hot { id: FindingId::LOCK_CONTENTION, what: profile::LOCK, layer: Some(profile::LOCK), avoidable: 1.0, is_reason: false, judge: trade,
         title: "finding-lock-contention-title", explanation: "finding-lock-contention-explanation" },
 ];
 
@@ -63,17 +63,17 @@ fn waste(_: &Sight<'_, '_>, hot: &Hot, share: ProfileShare) -> Option<WorkJudgem
     Some(WorkJudgement { is_wasted: true, ..WorkJudgement::of(hot, share) })
 }
 
-/// The findings of a profile, each with true if it is waste; empty if no profile was taken.
-pub(super) fn findings(ctx: &Context<'_>, stations: &[StationReading]) -> Vec<(Finding, bool)> {
+/// The findings of a profile, each with true if it is waste, or beside cores that others take as good a reason; empty if no profile was taken.
+pub(super) fn findings(ctx: &Context<'_>, stations: &[StationReading], taken: &[Gained]) -> Vec<Gained> {
     let Some(profiled) = Profiled::of(ctx) else { return Vec::new() };
     let limiting = limiting(ctx);
-    let told = |finding: Finding| (finding, false);
-    let mut found: Vec<(Finding, bool)> = Vec::new();
+    let told = |finding: Finding| Gained { finding, is_cause: false, gain: 0.0 };
+    let mut found: Vec<Gained> = Vec::new();
     for limiting in &limiting {
         let Some(station) = station_of(stations, limiting) else { continue };
         for tier in &limiting.tiers {
             let sight = Sight { ctx, profiled: &profiled, limiting, tier };
-            found.extend(HOT.iter().filter_map(|hot| of_hot(&sight, station, hot)));
+            found.extend(HOT.iter().filter_map(|hot| of_hot(&sight, station, hot, taken)));
         }
     }
     if limiting.is_empty() {
@@ -95,7 +95,7 @@ fn station_of<'s>(stations: &'s [StationReading], limiting: &Limiting<'_, '_>) -
 }
 
 /// The finding for a kind of work, if removing as much as could go away would give more than noise.
-fn of_hot(sight: &Sight<'_, '_>, cores: &StationReading, hot: &Hot) -> Option<(Finding, bool)> {
+fn of_hot(sight: &Sight<'_, '_>, cores: &StationReading, hot: &Hot, taken: &[Gained]) -> Option<Gained> {
     let Sight { profiled, limiting, tier, .. } = *sight;
     let judged = (hot.judge)(sight, hot, sight.share(|part| is_of(part, hot.what))?)?;
     if gain_of(judged.could_go.value) < NOISE_SHARE {
@@ -111,9 +111,10 @@ fn of_hot(sight: &Sight<'_, '_>, cores: &StationReading, hot: &Hot) -> Option<(F
     }
     proofs.push(bound(judged.could_go));
     let confidence = if is_sure { judged.confidence } else { Confidence::Medium };
+    let is_beside = taken.iter().any(|taken| taken.finding.at == cores.at);
     let args = |id: &'static str| {
         let message = Message::new(id).with("tier", tier.name.as_str()).with("share", share.value * 100.0);
-        message.with("of", limit_name(limiting))
+        message.with("of", limit_name(limiting)).with("beside", if is_beside { "yes" } else { "no" })
     };
     let found = Finding {
         confidence,
@@ -122,13 +123,17 @@ fn of_hot(sight: &Sight<'_, '_>, cores: &StationReading, hot: &Hot) -> Option<(F
         evidence: proofs,
         ..Finding::new(hot.id, StationId::CPU, tier, cores.at.clone())
     };
-    Some((found, judged.is_wasted && is_sure))
+    let is_cause = is_sure && (judged.is_wasted || is_beside && judged.is_reason);
+    Some(Gained { finding: found, is_cause, gain: gain_of(judged.could_go.value) })
 }
 
 /// The most that could be gained without a share of the limiting time.
 fn bound(share: ProfileShare) -> Evidence {
     let text = Message::new("evidence-hot-bound").with("gain", gain_of(share.value) * 100.0);
     let text = text.with("low", gain_of(share.low) * 100.0).with("high", gain_of(share.high) * 100.0);
+    let times = |share: f64| 1.0 + gain_of(share);
+    let text = text.with("times", times(share.value)).with("times_low", times(share.low)).with("times_high", times(share.high));
+    let text = text.with("is_factor", if gain_of(share.value) >= 1.0 { "yes" } else { "no" });
     Evidence::new(text, "Amdahl 1967", Some(gain_of(share.value)))
 }
 

@@ -44,6 +44,7 @@ pub(super) fn judge(sight: &Sight<'_, '_>, hot: &Hot, share: ProfileShare) -> Op
     if sessions.are_resumed() {
         if load.is_some_and(|load| load.handshakes.resumed > load.handshakes.full) {
             judged.explanation = "finding-tls-handshake-hot-explanation-resumed";
+            judged.is_reason = false;
         }
         return Some(judged);
     }

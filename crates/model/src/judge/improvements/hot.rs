@@ -23,6 +23,8 @@ pub(super) struct Hot {
     pub(super) layer: Option<&'static str>,
     /// The largest share of it that could be saved.
     pub(super) avoidable: f64,
+    /// True if it is as good a reason as other programs on the same cores, where servers lack these: not if some of such work always remains, and nobody knows how much.
+    pub(super) is_reason: bool,
     /// Judges whose doing it is, by its share of the limiting time; `None` if it is not the kind of work that the finding is about.
     pub(super) judge: fn(&Sight<'_, '_>, &Hot, ProfileShare) -> Option<WorkJudgement>,
     pub(super) title: &'static str,
@@ -52,6 +54,8 @@ pub(super) struct WorkJudgement {
     pub(super) could_go: ProfileShare,
     /// True if a known remedy removes it and costs nobody anything: not if it is a trade-off, a matter of the program, or the clients' doing.
     pub(super) is_wasted: bool,
+    /// True if it is as good a reason as other programs on the same cores.
+    pub(super) is_reason: bool,
     /// The highest confidence that this allows.
     pub(super) confidence: Confidence,
     pub(super) title: &'static str,
@@ -65,7 +69,16 @@ impl WorkJudgement {
     pub(super) fn of(hot: &Hot, share: ProfileShare) -> Self {
         let could_go = share.times(hot.avoidable);
         let confidence = Confidence::High;
-        Self { share, could_go, is_wasted: false, confidence, title: hot.title, explanation: hot.explanation, proofs: Vec::new() }
+        Self {
+            share,
+            could_go,
+            is_wasted: false,
+            is_reason: hot.is_reason,
+            confidence,
+            title: hot.title,
+            explanation: hot.explanation,
+            proofs: Vec::new(),
+        }
     }
 
     /// True if even the smallest part that could go away would give more than noise.

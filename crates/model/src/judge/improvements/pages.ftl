@@ -6,7 +6,7 @@ page-compression-hot-limits =
 page-compression-hot-shows =
     In a profile of the last third of the measurement: time in zlib, Brotli, zstd and similar libraries, as a share of the cores or threads that are the limit.
 page-compression-hot-sure =
-    The interval of the share follows from the number of samples. Silent without a profile, if CPU time is not the limit, if other programs fill the cores, and if another tier on the same cores does. The share is the most that can be saved, not what will be saved.
+    The interval of the share follows from the number of samples. Silent without a profile, and if CPU time is not the limit. Beside other programs on the same cores the share is that of the time which these leave, and it is a cause as well if even the lower end of its interval would raise throughput beyond noise. The share is the most that can be saved, not what will be saved.
 page-compression-hot-remedies =
     Use a lower level, compress fewer types, and compress files in advance. Responses grow, so check the link.
 page-compression-hot-sources =

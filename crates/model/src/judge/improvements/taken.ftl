@@ -14,6 +14,13 @@ finding-cores-taken-explanation-stolen = { $tier } has work and no core for it: 
     [1] core { $cores }
    *[other] cores { $cores }
 }. Nothing on this host can change that.
+finding-cores-taken-own = The work of { $tier } itself counts as well: { $threads ->
+    [one] one thread answers all requests, and { "" }
+   *[several] { "" }
+}{ $cost ->
+    [known] each answer takes { $ms } ms of CPU time, { $share } % of it
+   *[unknown] { $share } % of its CPU time goes into
+} { $layer }. With half of that it could answer { $times } times as much on the cores that it gets.
 evidence-cores-taken-ran = The servers used { $ran } cores, and { $delayed } more of their threads were ready and waited for one, on average.
 evidence-cores-taken-by = { $more ->
     [0] { $name } (pid { $pid }, user { $user }) used { $used } cores.
@@ -55,7 +62,7 @@ page-cores-taken-by-others-title = Other programs take cores that the servers ne
 page-cores-taken-by-others-limits =
     The servers' throughput, by the cores that programs outside of the request's path use, or that the hypervisor gives to other guests.
 page-cores-taken-by-others-shows =
-    The cores are full. Threads of the servers were ready and waited for a core (run_delay of schedstat), while other programs used more than 15 % of these cores, so that the servers could run a tenth more without them. Requests wait for these threads: the part of their time in which no core was free costs a tenth of the throughput or more.
+    The cores are full. Threads of the servers were ready and waited for a core (run_delay of schedstat), while other programs used more than 15 % of these cores, so that the servers could run a tenth more without them. Requests wait for these threads: the part of their time in which no core was free costs a tenth of the throughput or more. Threads that a slow client, a disk or a reader of their output holds count with that time too. What most of the servers' own CPU time goes into is told beside it.
 page-cores-taken-by-others-sure =
     Only programs that were read by name count: those with most CPU time, once a second. Left out are the servers of the path, what they started, their clients on the same host, and programs with a TCP connection that was not seen elsewhere, which may be clients. Programs that get less than a tenth of a core that a server wants, by their priority, do not count either: their class (SCHED_IDLE) or nice value where both are scheduled in one group, the nice values of their sessions where these are the groups. In a container other containers' programs have no name, and nothing is claimed of them. Watching alone, it is a cause if a thread was never without work, or if requests wait for each other. Silent where a CPU quota stops the servers.
 page-cores-taken-by-others-remedies =

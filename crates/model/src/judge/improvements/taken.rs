@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use super::Gained;
 use crate::facts::Context;
-use crate::facts::cores::{Lowered, Taken, Taker, busy, taken};
+use crate::facts::cores::{Lowered, MainWork, Taken, Taker, busy, taken};
 use crate::fix::change::core_list;
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::id::{FindingId, StationId};
@@ -12,18 +13,28 @@ use crate::judge::watched;
 use crate::ledger::{hundredths, tenths};
 use crate::observation::RealTimePolicy;
 use crate::output::message::Message;
+use crate::output::profile::own_work;
 use crate::output::report::Confidence;
 
 /// Cores without work, on average, from which a server that is held to others would have use of them.
 const IDLE_CORE_MIN: f64 = 0.5;
 
-/// A finding for each group of cores. The flag is true: without these programs the servers would answer more.
-pub(super) fn findings(ctx: &Context<'_>, stations: &[StationReading]) -> Vec<(Finding, bool)> {
+/// A finding for each group of cores: a cause, since without these programs the servers would answer more.
+pub(super) fn findings(ctx: &Context<'_>, stations: &[StationReading]) -> Vec<Gained> {
     taken(ctx)
         .iter()
         .filter(|taken| watched::suffers(ctx, taken.is_never_idle))
-        .filter_map(|taken| Some((finding(ctx, stations, taken)?, true)))
+        .filter_map(|taken| Some(Gained { finding: finding(ctx, stations, taken)?, is_cause: true, gain: taken.times() - 1.0 }))
         .collect()
+}
+
+/// Says what the servers' own work takes of the cores that they get, unless another cause names it.
+pub(super) fn tell_own_work(ctx: &Context<'_>, finding: &mut Finding, others: &[Finding]) {
+    if finding.id != FindingId::CORES_TAKEN || others.iter().any(|other| other.station == StationId::CPU && other.at == finding.at) {
+        return;
+    }
+    let work = ctx.only_tier(&finding.owner).and_then(|tier| Some((tier, MainWork::of(ctx, tier)?)));
+    finding.explanation.extend(work.map(|(tier, work)| own_work(ctx, tier, &work, "finding-cores-taken-own")));
 }
 
 fn finding<'a>(ctx: &Context<'a>, stations: &[StationReading], taken: &Taken<'_, 'a>) -> Option<Finding> {

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use crate::facts::Context;
-use crate::facts::cores::{Limiting, limiting};
+use crate::facts::cores::{Limiting, MainWork, is_main_work_known, limiting};
 use crate::facts::harm::gain_of;
 use crate::facts::path::Tier;
 use crate::facts::profile::{ProfileShare, Profiled, is_of};
+use crate::ledger::hundredths;
 use crate::output::message::Message;
 use crate::output::report::ProfileBound;
 
@@ -67,12 +68,37 @@ fn told(ctx: &Context<'_>, limiting: &Limiting<'_, '_>, tier: &Tier, what: &str,
     }
 }
 
+/// What there is to say of the CPU time that limits where no part of it can be told apart that could go away. `None` if CPU time is not the limit.
+pub(super) fn of_own_work(ctx: &Context<'_>) -> Option<Message> {
+    let all = limiting(ctx);
+    let works = all.iter().flat_map(|limiting| &limiting.tiers).filter_map(|tier| Some((*tier, MainWork::of(ctx, tier)?)));
+    let most = works.max_by(|a, b| a.1.share.value.total_cmp(&b.1.share.value));
+    let is_known = all.iter().flat_map(|limiting| &limiting.tiers).all(|tier| is_main_work_known(ctx, tier));
+    match most {
+        Some((tier, work)) => Some(own_work(ctx, tier, &work, "profile-own-work")),
+        None if all.is_empty() => None,
+        None if is_known => Some(Message::new("profile-no-bound-small")),
+        None => Some(Message::new("profile-few-limiting")),
+    }
+}
+
+/// What most of a tier's CPU time goes into, by a sentence of this id.
+pub(crate) fn own_work(ctx: &Context<'_>, tier: &Tier, work: &MainWork, id: &'static str) -> Message {
+    let cost = if work.cpu_s.is_some() { "known" } else { "unknown" };
+    let text = Message::new(id).with("tier", tier.name.as_str()).with("layer", title(ctx, &work.layer)).with("cost", cost);
+    let text = text.with("share", 100.0 * work.share.value).with("ms", 1e3 * work.cpu_s.unwrap_or(0.0));
+    text.with("times", hundredths(work.times)).with("threads", if work.is_one_thread { "one" } else { "several" })
+}
+
 /// The whole that a share refers to: "core 1", "the one thread of node".
 pub(crate) fn limit_name(limiting: &Limiting<'_, '_>) -> Message {
     match limiting.threads {
         Some(threads) => {
             let tier = limiting.tiers.first().map_or("", |tier| tier.name.as_str());
             Message::new("profile-of-threads").with("threads", threads as f64).with("tier", tier)
+        }
+        None if limiting.own_part.is_some() => {
+            Message::new("profile-of-own").with("count", limiting.group.cores.len() as f64).with("cores", limiting.group.list())
         }
         None => Message::new("profile-of-cores").with("count", limiting.group.cores.len() as f64).with("cores", limiting.group.list()),
     }

@@ -1,5 +1,6 @@
 //! Cores that are busy with something else than requests.
 
+mod beside_others;
 mod busy_polling;
 mod children;
 mod taken;

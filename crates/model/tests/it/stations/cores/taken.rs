@@ -17,15 +17,15 @@ use crate::stations::waiting::{client, sampled};
 
 /// The one thread of nginx ran and waited for its core for these shares of the time, and others used `others` of it; `stolen` went to other guests.
 #[derive(Debug, Clone, Copy)]
-struct Core {
-    ran: f64,
-    delayed: f64,
-    others: f64,
-    stolen: f64,
+pub(super) struct Core {
+    pub(super) ran: f64,
+    pub(super) delayed: f64,
+    pub(super) others: f64,
+    pub(super) stolen: f64,
 }
 
 impl Core {
-    fn observed(self, others: &[BusyProcess]) -> Observation {
+    pub(super) fn observed(self, others: &[BusyProcess]) -> Observation {
         let mut obs = healthy();
         obs.cpu = Default::default();
         let process = obs.processes.get_mut(&42).unwrap();
@@ -51,7 +51,7 @@ impl Core {
 }
 
 /// A program that uses this share of core 1, and has no connections.
-fn program(pid: u32, share: f64) -> BusyProcess {
+pub(super) fn program(pid: u32, share: f64) -> BusyProcess {
     let (core, sockets, uid) = (Some(1), Some(Vec::new()), Some(1000));
     BusyProcess {
         pid,
@@ -65,7 +65,7 @@ fn program(pid: u32, share: f64) -> BusyProcess {
     }
 }
 
-const STARVED: Core = Core { ran: 0.2, delayed: 0.8, others: 0.8, stolen: 0.0 };
+pub(super) const STARVED: Core = Core { ran: 0.2, delayed: 0.8, others: 0.8, stolen: 0.0 };
 
 fn is_taken(obs: &Observation) -> bool {
     causes(&told(obs)) == ["cores-taken-by-others"]
