@@ -16,6 +16,8 @@ const FILES_AT_ONCE: usize = 8;
 /// The source that tells what a process waits for, and the processes for one turn: a few hundred looks show how a pool of any size spends its time.
 const SYSCALL: &str = "process_syscall";
 const SYSCALL_AT_ONCE: usize = 32;
+/// One process in so many of a turn may be one that is read at each turn.
+const ALWAYS_PART: usize = 4;
 
 pub(super) struct ReaderLane {
     reader: Reader,
@@ -24,6 +26,8 @@ pub(super) struct ReaderLane {
     pub(super) fresh: Vec<ReadOrder>,
     /// Scopes to read: its own, or the host and the processes on the path.
     pub(super) scopes: BTreeSet<Scope>,
+    /// Processes that tell what others do, such as the one that started all sessions of a database. A source that is read for a few processes at a time is read for them at each turn.
+    pub(super) always: BTreeSet<u32>,
     /// The process that was read last, for each source that is read for a few processes at a time.
     read_last: BTreeMap<&'static str, Scope>,
     /// Jobs without a reply.
@@ -41,6 +45,7 @@ impl ReaderLane {
             schedule: Schedule::new(scope, pace, now_us),
             fresh: Vec::new(),
             scopes: BTreeSet::new(),
+            always: BTreeSet::new(),
             read_last: BTreeMap::new(),
             jobs: 0,
             repeats_until_us: None,
@@ -111,11 +116,17 @@ impl ReaderLane {
             _ => usize::MAX,
         };
         if scopes.len() > at_once {
+            let is_always = |scope: &Scope| matches!(scope, Scope::Process(pid) if self.always.contains(pid));
+            let (mut always, mut in_turn): (Vec<Scope>, Vec<Scope>) = scopes.into_iter().partition(is_always);
+            let left_over = always.split_off(always.len().min(at_once / ALWAYS_PART));
+            in_turn.extend(left_over);
+            in_turn.sort_unstable();
             let last = self.read_last.get(source.name).copied();
-            let next = scopes.iter().position(|scope| Some(*scope) > last).unwrap_or(0);
-            scopes.rotate_left(next);
-            scopes.truncate(at_once);
-            self.read_last.extend(scopes.last().map(|scope| (source.name, *scope)));
+            let next = in_turn.iter().position(|scope| Some(*scope) > last).unwrap_or(0);
+            in_turn.rotate_left(next);
+            in_turn.truncate(at_once - always.len());
+            self.read_last.extend(in_turn.last().map(|scope| (source.name, *scope)));
+            scopes = [always, in_turn].concat();
         }
         scopes.into_iter().map(|scope| ReadOrder { source, scope, phase: Phase::Running }).collect()
     }
@@ -132,8 +143,7 @@ mod tests {
     use std::sync::mpsc::sync_channel;
     use std::time::Instant;
 
-    #[test]
-    fn open_files_are_read_for_a_few_processes_in_turn() {
+    fn lane() -> ReaderLane {
         let (events, _inbox) = sync_channel(1);
         let shared = ReaderEnvironment {
             root: crate::Root::default(),
@@ -143,17 +153,38 @@ mod tests {
             under_way: None,
             stop: crate::observer::Stop::default(),
         };
+        ReaderLane::new(Scope::Host, Reader::of_host(shared).unwrap(), Pace::Measurement, 0)
+    }
+
+    /// The processes of the next turn of this source; 0: the host.
+    fn turn(lane: &mut ReaderLane, name: &str) -> Vec<u32> {
+        let pid = |order: ReadOrder| if let Scope::Process(pid) = order.scope { pid } else { 0 };
+        lane.orders(source(name).unwrap()).into_iter().map(pid).collect()
+    }
+
+    #[test]
+    fn open_files_are_read_for_a_few_processes_in_turn() {
         let scopes = (1..=20).map(Scope::Process).chain([Scope::Host]).collect();
-        let mut lane = ReaderLane { scopes, ..ReaderLane::new(Scope::Host, Reader::of_host(shared).unwrap(), Pace::Measurement, 0) };
-        let mut turn = |name: &str| -> Vec<u32> {
-            let pid = |order: ReadOrder| if let Scope::Process(pid) = order.scope { pid } else { 0 };
-            lane.orders(source(name).unwrap()).into_iter().map(pid).collect()
-        };
-        assert_eq!(turn(FILES), (1..=8).collect::<Vec<_>>());
-        assert_eq!(turn(FILES), (9..=16).collect::<Vec<_>>());
-        assert_eq!(turn(FILES), [17, 18, 19, 20, 1, 2, 3, 4]);
-        assert_eq!(turn(SYSCALL).len(), 20);
-        assert_eq!(turn("process_cpu").len(), 20);
-        assert_eq!(turn("cpu"), [0]);
+        let mut lane = ReaderLane { scopes, ..lane() };
+        assert_eq!(turn(&mut lane, FILES), (1..=8).collect::<Vec<_>>());
+        assert_eq!(turn(&mut lane, FILES), (9..=16).collect::<Vec<_>>());
+        assert_eq!(turn(&mut lane, FILES), [17, 18, 19, 20, 1, 2, 3, 4]);
+        assert_eq!(turn(&mut lane, SYSCALL).len(), 20);
+        assert_eq!(turn(&mut lane, "process_cpu").len(), 20);
+        assert_eq!(turn(&mut lane, "cpu"), [0]);
+    }
+
+    #[test]
+    fn processes_that_tell_of_others_are_read_at_each_turn_but_leave_most_of_it() {
+        let scopes: BTreeSet<Scope> = (1..=20).map(Scope::Process).collect();
+        let mut lane = ReaderLane { scopes, always: BTreeSet::from([3]), ..lane() };
+        assert_eq!(turn(&mut lane, FILES), [3, 1, 2, 4, 5, 6, 7, 8]);
+        assert_eq!(turn(&mut lane, FILES), [3, 9, 10, 11, 12, 13, 14, 15]);
+        assert_eq!(turn(&mut lane, FILES), [3, 16, 17, 18, 19, 20, 1, 2]);
+        lane.always = (1..=20).collect();
+        let all: BTreeSet<u32> = (0..4).flat_map(|_| turn(&mut lane, FILES)).collect();
+        assert_eq!(all, (1..=20).collect());
+        lane.always.clear();
+        assert_eq!(turn(&mut lane, SYSCALL).len(), 20);
     }
 }

@@ -54,6 +54,9 @@ impl Sampler {
         self.path.answered |= wanted.answered;
         self.path.upstream |= wanted.upstream;
         self.path.calls |= wanted.calls;
+        if let Some(host) = self.lanes.get_mut(&Scope::Host) {
+            host.always.clone_from(&wanted.lenders);
+        }
         self.parents.lend(wanted.lenders);
         let mut fresh = false;
         for id in wanted.netns {
