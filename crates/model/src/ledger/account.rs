@@ -218,8 +218,12 @@ impl<'c, 'a> Accountant<'c, 'a> {
             let undecided = counts[tier].undecided;
             counts[tier].undecided = (undecided - beyond).max(0.0);
             // An answer that is streamed through is leaving in front and behind at the same time, and a unix socket does not distinguish that from a request
-            // in service. It is one request, and its client waits for the part in front.
+            // in service. It is one request, and its client waits for the part in front: unless nothing is left to be sent there, and the rest is held back behind.
             let mut passed_on = (beyond - undecided).clamp(0.0, counts[tier].sending);
+            let held_back: f64 = behind.iter().map(|other| (counts[*other].sending - counts[*other].last_segment).max(0.0)).sum();
+            let rest_is_behind = passed_on.min(held_back).min(counts[tier].last_segment + counts[tier].corked);
+            counts[tier].sending -= rest_is_behind;
+            passed_on -= rest_is_behind;
             let fields: [fn(&mut Counts) -> &mut f64; 2] = [|counts| &mut counts.sending, |counts| &mut counts.service];
             for field in fields {
                 let all: f64 = behind.iter().map(|other| *field(&mut counts[*other])).sum();

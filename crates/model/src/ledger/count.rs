@@ -1,8 +1,7 @@
 //! The number of requests in each state in each sample, by tier: one pass over the samples of the path's namespaces and the client's.
 
 use std::cell::LazyCell;
-use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, hash_map::Entry};
 use std::net::IpAddr;
 
 use crate::facts::Context;
@@ -17,7 +16,7 @@ use super::connection_state::{
 };
 use super::connections::{Pair, at_least, away, called, ends, has_answered, is_unacknowledged, pairs, tier_of};
 use super::kept_unix::kept_unix;
-use super::pieces::Pieces;
+use super::pieces::{Pieces, sent_on};
 use super::rhythm::{Rhythm, tick_ms};
 use super::sample_weights::{busy_shares, samples, time_shares};
 use super::strangers::strangers;
@@ -44,6 +43,8 @@ pub(crate) struct Counts {
     pub(crate) sending: f64,
     /// Answers of `sending` with one unacknowledged segment: it has arrived or not, never in part.
     pub(crate) last_segment: f64,
+    /// Answers of `sending` of which a piece is held for more to come (MSG_MORE in send(2), TCP_CORK): nothing before it is unacknowledged.
+    pub(crate) corked: f64,
     pub(crate) undecided: f64,
     /// Connections without a request.
     pub(crate) idle: f64,
@@ -95,7 +96,7 @@ impl Counts {
         self.connecting + self.handshake + self.tls_handshake + self.unread + self.receiving + self.service + self.sending
     }
 
-    fn fields(&mut self) -> [&mut f64; 26] {
+    fn fields(&mut self) -> [&mut f64; 27] {
         [
             &mut self.connecting,
             &mut self.handshake,
@@ -106,6 +107,7 @@ impl Counts {
             &mut self.first,
             &mut self.sending,
             &mut self.last_segment,
+            &mut self.corked,
             &mut self.undecided,
             &mut self.idle,
             &mut self.spare,
@@ -513,9 +515,7 @@ impl<'c, 'a> Namespace<'c, 'a> {
                 &mut counts.service
             }
             ConnectionState::Sending => {
-                if socket.times.is_some_and(|times| times.unacked == Some(1) && times.unsent == Some(0)) {
-                    counts.last_segment += weight;
-                }
+                sent_on(counts, socket.times.as_ref(), weight);
                 &mut counts.sending
             }
             ConnectionState::Undecided => &mut counts.undecided,

@@ -7,12 +7,22 @@ use crate::observation::{RequestSample, RequestSocket, RequestTimes};
 
 use super::connection_state::{PIECE_BYTES_MIN, received_more, sent_without_request};
 use super::connections::Pair;
+use super::count::Counts;
 
 /// A connection streams if it sent without a request in this many intervals between samples.
 const STREAMS_MIN: u32 = 3;
 
 /// Requests that must have been answered in the same number of segments each before that number is known.
 const SAME_MIN: u32 = 3;
+
+/// Counts a response that is leaving if its sender has nothing left to do for it until more of it comes: its last segment is on its way, or a piece is held for more.
+pub(super) fn sent_on(counts: &mut Counts, times: Option<&RequestTimes>, weight: f64) {
+    match times.map(|times| (times.unacked, times.unsent)) {
+        Some((Some(1), Some(0))) => counts.last_segment += weight,
+        Some((Some(0), Some(unsent))) if unsent > 0 => counts.corked += weight,
+        _ => {}
+    }
+}
 
 /// What a connection did in the intervals between samples.
 #[derive(Debug, Clone, Copy, Default)]

@@ -165,6 +165,25 @@ fn an_answer_that_is_streamed_through_counts_once() {
 }
 
 #[test]
+fn an_answer_whose_rest_is_held_back_behind_is_leaving_there() {
+    let sending = |address, number, unsent| {
+        let socket = RequestSocket { send_queue: 300, ..idle(address, number) };
+        RequestSocket { times: socket.times.map(|times| RequestTimes { unacked: Some(1), unsent: Some(unsent), ..times }), ..socket }
+    };
+    let stage = |in_front, behind| {
+        let server = [many(6, |number| sending(WEB, number, in_front)), many(6, |number| sending(APP, 100 + number, behind))].concat();
+        Stage { server, in_flight: Some(6), ..Stage::default() }
+    };
+    let leaving = |in_front, behind| {
+        let stage = stage(in_front, behind);
+        (stage.mean("web", Place::Sending), stage.mean("app", Place::Sending), stage.ledger().unaccounted.mean)
+    };
+    assert_eq!(leaving(0, 200), (0.0, 6.0, 0.0), "all that came was sent on");
+    assert_eq!(leaving(200, 200), (6.0, 0.0, 0.0), "the client takes no more");
+    assert_eq!(leaving(0, 0), (6.0, 0.0, 0.0), "nothing is held back");
+}
+
+#[test]
 fn an_answer_seen_at_both_ends_leaves_room_for_others() {
     let leaving = |number| RequestSocket { send_queue: 300, ..idle(WEB, number) };
     let unread = |number| RequestSocket { receive_queue: 300, ..calling(WEB, number) };
