@@ -233,12 +233,17 @@ impl<'a> Context<'a> {
         around(series, self.window_us)
     }
 
-    /// The same of another series whose values are compared with these: over all of the time that lies between the two values of `of`, and at most one interval more on each side.
-    pub(crate) fn around_those<'s, T, U>(&self, series: &'s Series<T>, of: &Series<U>) -> Option<(&'s T, &'s T, u64)> {
+    /// All values of a series that are compared with those of another one: over the time that lies between the two values of `of` around the window, and at most one interval more on each side.
+    pub(crate) fn around_those<'s, T, U>(&self, series: &'s Series<T>, of: &Series<U>) -> &'s [(u64, T)] {
+        let (begin, end) = places_around(series.points(), self.span_of(of));
+        series.points().get(begin..=end).unwrap_or_default()
+    }
+
+    /// From the value of a series at or just before the window's beginning to that at or just after its end.
+    fn span_of<U>(&self, of: &Series<U>) -> (u64, u64) {
         let points = of.points();
         let (begin, end) = places_around(points, self.window_us);
-        let span = points.get(begin).zip(points.get(end)).map(|(first, last)| (first.0, last.0));
-        around(series, span.unwrap_or(self.window_us))
+        points.get(begin).zip(points.get(end)).map_or(self.window_us, |(first, last)| (first.0, last.0))
     }
 
     /// The first and last value inside the window, for shares of time, which the edges would dilute. Falls back to [`Context::around`] with fewer than two

@@ -21,6 +21,9 @@ pub(crate) const KEY_COOKIES: &str = "net.ipv4.tcp_syncookies";
 /// Counter of a namespace's connections refused by a full accept queue.
 pub(crate) const OVERFLOWS: &str = "TcpExt.ListenOverflows";
 
+/// Counter of a namespace's packets that end a handshake and are dropped, since the listener wants a connection only with its first data (TCP_DEFER_ACCEPT, tcp(7)).
+const DEFERRED: &str = "TcpExt.TCPDeferAcceptDrop";
+
 /// One listener's queue in the window.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Queue {
@@ -92,17 +95,21 @@ pub(crate) fn refused(ctx: &Context<'_>, tier: &Tier, placed: &PlacedListener, v
     if queue.is_full() {
         return Some(overflows.min(drops));
     }
-    // A listener drops packets for other reasons, too, such as those of handshakes that are over by then (`sk_drops`). Each overflow is one listener's: of a queue that
-    // was never seen full are only those that the drops of the others cannot be.
+    // A listener drops packets for other reasons, too, such as those of handshakes that are over by then (`sk_drops`), and with TCP_DEFER_ACCEPT the last one of each handshake
+    // (tcp_check_req in net/ipv4/tcp_minisocks.c). Each overflow is one listener's: of a queue that was never seen full are only those that the drops of the others cannot be.
+    let deferred = ctx.netstat_growth(view, DEFERRED).unwrap_or(0);
     let left = overflows.saturating_sub(dropped_by_others(ctx, view, &[placed.listener.inode]));
-    Some(left.min(drops.saturating_sub(others)))
+    Some(left.min(drops.saturating_sub(others).saturating_sub(deferred)))
 }
 
-/// What the listeners of a namespace dropped, without these, while its counters grew: those are read more seldom, and so for longer than the window.
+/// What the listeners of a namespace dropped, without these, while its counters grew: those are read more seldom, and so for longer than the window. Of one that ended meanwhile, what it
+/// had dropped when it was last read.
 pub(crate) fn dropped_by_others(ctx: &Context<'_>, view: &NetnsView, own: &[u64]) -> u64 {
-    let Some((first, last, _)) = ctx.around_those(&view.listeners, &view.netstat) else { return 0 };
-    let begin: BTreeMap<u64, u64> = first.iter().filter_map(|listener| Some((listener.inode, listener.drops?))).collect();
-    let others = last.iter().filter(|listener| !own.contains(&listener.inode));
-    let grown = |listener: &Listener| Some(listener.drops?.saturating_sub(begin.get(&listener.inode).copied().unwrap_or(0)));
-    others.filter_map(grown).sum()
+    let dropped = |listener: &Listener| Some((listener.inode, listener.drops?));
+    let mut readings = ctx.around_those(&view.listeners, &view.netstat).iter().map(|(_, listeners)| listeners);
+    let begin: BTreeMap<u64, u64> = readings.next().into_iter().flatten().filter_map(dropped).collect();
+    let mut end = begin.clone();
+    end.extend(readings.flatten().filter_map(dropped));
+    let others = end.iter().filter(|(inode, _)| !own.contains(inode));
+    others.map(|(inode, drops)| drops.saturating_sub(begin.get(inode).copied().unwrap_or(0))).sum()
 }

@@ -34,9 +34,9 @@ impl StoppedProcesses {
             return None;
         }
         let of = Self { held: held(ctx, tier, &pids), queued: 0.0, of: serving.len(), pids };
+        // Where all are stopped, nobody accepts. Else the others serve what waits, if only for a while: on full cores they would have no more time if these went on.
         let waits = waited_share(&ctx.queued(tier)) >= WAITED_SHARE;
-        // On full cores the others would have no more time if these went on. Where all are stopped, nobody accepts.
-        let lacks_them = waits && (all.len() == serving.len() || (Cost::of_time(of.share()).hurts() && cores_are_spare(ctx)));
+        let lacks_them = if all.len() == serving.len() { waits } else { Cost::of_time(of.share()).hurts() && cores_are_spare(ctx) };
         let at_door = |place: Place| matches!(place, Place::Connecting | Place::Handshake | Place::AcceptQueue);
         let queued = ctx.account().filter(|_| lacks_them).map_or(0.0, |account| account.at_places(tier.id.0, at_door));
         Some(Self { queued, ..of })

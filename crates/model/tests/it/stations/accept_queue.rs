@@ -68,9 +68,14 @@ fn a_small_queue_that_never_fills_is_no_finding() {
 
 /// The drops of the namespace's listeners, and the drops because of a full queue.
 fn counted(obs: &mut Observation, drops: i64, overflows: i64) {
+    counted_with(obs, drops, overflows, 0);
+}
+
+/// The same with packets that only end a deferred handshake.
+fn counted_with(obs: &mut Observation, drops: i64, overflows: i64, deferred: i64) {
     let view = obs.netns.get_mut(&SERVER).unwrap();
     for (at, share) in [(0, 0), (11_000_000, 1)] {
-        let counters = [("TcpExt.ListenDrops", drops), ("TcpExt.ListenOverflows", overflows)];
+        let counters = [("TcpExt.ListenDrops", drops), ("TcpExt.ListenOverflows", overflows), ("TcpExt.TCPDeferAcceptDrop", deferred)];
         view.netstat.push(at, Reading::Ok(counters.map(|(name, count)| (name.to_owned(), count * share)).into()));
     }
 }
@@ -121,6 +126,43 @@ fn what_another_listener_overflowed_is_not_this_ones() {
         let diagnosis = told(&obs);
         let found = causes(&diagnosis).into_iter().filter(|id| *id == "accept-queue-full").collect::<Vec<_>>();
         assert_eq!(found, expected, "limit {limit}, {standing} waited, {elsewhere} dropped elsewhere");
+    }
+}
+
+#[test]
+fn what_a_listener_overflowed_that_has_ended_is_not_this_ones() {
+    for (until_us, expected) in [(8_000_000, vec![]), (WINDOW.0, vec!["accept-queue-full"])] {
+        let mut obs = healthy();
+        queue(&mut obs, 511, 1, 150);
+        at_times(&mut obs);
+        counted(&mut obs, 200, 200);
+        suffer(&mut obs, 200, 50_000);
+        let view = obs.netns.get_mut(&SERVER).unwrap();
+        let points = view.listeners.points().to_vec();
+        view.listeners = Default::default();
+        for (at, mut listeners) in points {
+            let dropped = 300 * at.saturating_sub(WINDOW.0) / (8_000_000 - WINDOW.0);
+            listeners.extend((at <= until_us).then(|| listener(ListenerAddress::Tcp(ip("0.0.0.0"), 9999), 777, 0, dropped)));
+            view.listeners.push(at, Reading::Ok(listeners));
+        }
+        let diagnosis = told(&obs);
+        let found = causes(&diagnosis).into_iter().filter(|id| *id == "accept-queue-full").collect::<Vec<_>>();
+        assert_eq!(found, expected, "until {until_us}");
+    }
+}
+
+/// With TCP_DEFER_ACCEPT a listener drops the last packet of each handshake, and another server of the namespace overflows.
+#[test]
+fn packets_that_only_end_a_deferred_handshake_are_no_overflow() {
+    for (deferred, expected) in [(150, vec![]), (30, vec!["accept-queue-full"])] {
+        let mut obs = healthy();
+        queue(&mut obs, 511, 1, 150);
+        at_times(&mut obs);
+        counted_with(&mut obs, 200, 200, deferred);
+        suffer(&mut obs, 200, 50_000);
+        let diagnosis = told(&obs);
+        let found = causes(&diagnosis).into_iter().filter(|id| *id == "accept-queue-full").collect::<Vec<_>>();
+        assert_eq!(found, expected, "{deferred} deferred");
     }
 }
 

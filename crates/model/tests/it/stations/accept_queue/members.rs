@@ -165,6 +165,21 @@ fn workers_that_are_stopped_are_the_cause_of_a_queue_before_the_others() {
     assert!(first_fix(&diagnosis).contains("kill -CONT 43 44 45"), "{}", first_fix(&diagnosis));
 }
 
+/// The one that goes on serves all of it after a while, again and again.
+#[test]
+fn stopped_workers_are_the_cause_of_a_queue_that_is_empty_at_times() {
+    let mut obs = prefork(18, 50_000_000);
+    (43..=45).for_each(|pid| states(&mut obs, pid, 0, |_| 'T'));
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    let points = view.listeners.points().to_vec();
+    view.listeners = Default::default();
+    for (tick, (at, mut listeners)) in points.into_iter().enumerate() {
+        listeners.iter_mut().filter(|_| tick % 4 == 0).for_each(|one| one.accept_queue = 0);
+        view.listeners.push(at, Reading::Ok(listeners));
+    }
+    assert_eq!(causes(&told(&obs)), ["processes-stopped"], "{}", told(&obs).summary);
+}
+
 #[test]
 fn all_workers_may_be_stopped_while_their_master_goes_on() {
     let mut obs = prefork(18, 0);
