@@ -34,7 +34,7 @@ use crate::output::report::{At, LedgerClient, LedgerPlace, LedgerPlaceKind, Ledg
 
 use account::{Accountant, PlaceMean};
 pub(crate) use calls::{Calls, SAMPLES_MIN as STEADY_SAMPLES_MIN};
-pub(crate) use connections::path_end;
+pub(crate) use connections::{is_left, path_end};
 use count::SampleCounts;
 pub(crate) use held_up::HeldUp;
 pub(crate) use inside::{Inside, WaitEvidence};

@@ -51,6 +51,12 @@ pub(crate) fn path_end(ctx: &Context<'_>, id: NetnsId, address: &SocketAddress) 
     tier_of(ctx, id, address).or_else(|| called(ctx, id, *remote)).or_else(|| is_asked().then_some(0))
 }
 
+/// True if a socket of this namespace is a caller's end of a connection that the caller has closed: nobody waits for what is still on its way.
+pub(crate) fn is_left(ctx: &Context<'_>, id: NetnsId, address: &SocketAddress, state: TcpState) -> bool {
+    use TcpState::{Close, Closing, FinWait1, FinWait2, LastAck, TimeWait};
+    tier_of(ctx, id, address).is_none() && matches!(state, FinWait1 | FinWait2 | Closing | LastAck | TimeWait | Close)
+}
+
 /// Local and remote end of a TCP socket.
 pub(super) fn ends(socket: &RequestSocket) -> Option<(Endpoint, Endpoint)> {
     match socket.address {

@@ -458,19 +458,45 @@ fn tried_again(ctx: &Context<'_>, id: NetnsId, view: &NetnsView) -> bool {
 
 /// True if the numbers vary like a Poisson process: the sum of squares over their mean is within the middle 95 % of its distribution (the index of dispersion,
 /// R. A. Fisher 1922), by Wilson and Hilferty's approximation of chi-square (1931). And they vary more than those of clients who wait for answers and pause for this share of
-/// their time, whose variance is that share of the mean (a binomial distribution). Few numbers cannot tell the two apart.
+/// their time, whose variance is that share of the mean (a binomial distribution). Few numbers cannot tell the two apart, and a single one tells nothing of the others: as where
+/// clients began a moment ago.
 fn is_by_chance(numbers: &[f64], pausing_share: f64) -> bool {
-    /// The 97.5 % quantile of the normal distribution.
+    /// The 97.5 % and 99.9 % quantiles of the normal distribution.
     const Z: f64 = 1.959_964;
-    let freedom = numbers.len() as f64 - 1.0;
-    let mean = numbers.iter().sum::<f64>() / numbers.len().max(1) as f64;
-    if freedom < 1.0 || mean <= 0.0 {
+    const Z_RARE: f64 = 3.090_232;
+    let count = numbers.len() as f64;
+    let mean = numbers.iter().sum::<f64>() / count.max(1.0);
+    if count < 3.0 || mean <= 0.0 {
         return false;
     }
-    let index = numbers.iter().map(|number| (number - mean).powi(2)).sum::<f64>() / mean;
-    let spread = 2.0 / (9.0 * freedom);
-    let quantile = |z: f64| freedom * (1.0 - spread + z * spread.sqrt()).max(0.0).powi(3);
-    let least = quantile(-Z).max(pausing_share * quantile(Z));
+    let quantile = |freedom: f64, z: f64| {
+        let spread = 2.0 / (9.0 * freedom);
+        freedom * (1.0 - spread + z * spread.sqrt()).max(0.0).powi(3)
+    };
+    let distance = |number: &&f64| (*number - mean).abs();
+    let squares: f64 = numbers.iter().map(|number| (number - mean).powi(2)).sum();
+    let least = quantile(count - 1.0, -Z).max(pausing_share * quantile(count - 1.0, Z));
     // With too few numbers even equal ones may be chance.
-    quantile(-Z) > 0.0 && (least..=quantile(Z)).contains(&index)
+    let varies = quantile(count - 1.0, -Z) > 0.0 && (least..=quantile(count - 1.0, Z)).contains(&(squares / mean));
+    let farthest = numbers.iter().max_by(|a, b| distance(a).total_cmp(&distance(b))).copied().unwrap_or(mean);
+    let squares_without = squares - count / (count - 1.0) * (farthest - mean).powi(2);
+    let mean_without = (count * mean - farthest) / (count - 1.0);
+    varies && squares_without >= mean_without * quantile(count - 2.0, -Z_RARE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_hardly_vary_but_for_one_are_not_by_chance() {
+        // Clients in a closed loop of a hundred, the first sample before all had come.
+        let crowd = [76.0, 99.0, 100.0, 100.0, 100.0, 100.0, 100.0, 99.0, 99.0, 100.0, 99.0, 99.0];
+        assert!(!is_by_chance(&crowd, 0.005));
+        // Drawn from a Poisson distribution of mean ten.
+        let drawn = [9.0, 14.0, 7.0, 11.0, 10.0, 8.0, 13.0, 5.0, 12.0, 10.0, 9.0, 11.0];
+        assert!(is_by_chance(&drawn, 0.005));
+        assert!(!is_by_chance(&[10.0; 12], 0.005) && !is_by_chance(&[0.0; 12], 0.0) && !is_by_chance(&[], 0.0));
+        assert!(!is_by_chance(&[2.0, 40.0, 3.0, 41.0, 1.0, 38.0, 2.0, 39.0, 3.0, 44.0, 1.0, 40.0], 0.0), "far more than chance");
+    }
 }

@@ -5,7 +5,7 @@ use chokepoint_statistics::wilson;
 use crate::facts::Context;
 use crate::facts::harm::Cost;
 use crate::facts::sum::mean;
-use crate::ledger::path_end;
+use crate::ledger::{is_left, path_end};
 use crate::observation::{NetnsId, SocketAddress, TcpSample};
 
 /// Connections of the path in one namespace that were found in some state.
@@ -24,7 +24,7 @@ pub(super) fn of_path<'a>(ctx: &Context<'a>, netns: NetnsId) -> Option<Vec<Vec<&
     let view = ctx.obs.netns.get(&netns)?;
     let is_own = |sample: &&TcpSample| {
         let ends = SocketAddress::Tcp { local: sample.local, remote: sample.remote };
-        path_end(ctx, netns, &ends).is_some()
+        path_end(ctx, netns, &ends).is_some() && !is_left(ctx, netns, &ends, sample.state)
     };
     Some(ctx.in_window(&view.tcp_samples).map(|(_, samples)| samples.iter().filter(is_own).collect()).collect())
 }

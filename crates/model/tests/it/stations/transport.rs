@@ -442,3 +442,19 @@ fn packets_that_are_too_large_for_the_way_are_told_from_other_loss() {
     let some_gone = silent(Clients { ask_again: false, standing: 8, ..clients }, "some are gone");
     assert_eq!(some_gone.verdict, Verdict::Healthy, "the others are answered: {}", some_gone.summary);
 }
+
+/// Clients that gave up long ago: the kernel still sends the rest of what they had asked, and nobody waits for it.
+#[test]
+fn what_clients_have_closed_is_waited_for_by_nobody() {
+    let mut obs = watched(21_000, 9);
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    let points = view.tcp_samples.points().to_vec();
+    view.tcp_samples = Default::default();
+    for (at, mut samples) in points {
+        samples.iter_mut().filter(|sample| sample.loss_state == 3).for_each(|sample| {
+            (sample.local, sample.remote, sample.state) = (sample.remote, sample.local, TcpState::FinWait1);
+        });
+        view.tcp_samples.push(at, Reading::Ok(samples));
+    }
+    assert!(!told_of(&obs).contains(&LOSS.to_owned()));
+}
