@@ -160,6 +160,7 @@ report-result = After { $remedies }:
 report-as-found = as found
 report-kept-provisional = kept for now
 report-kept-final = kept
+report-kept-replaced = set again later
 report-kept-no = taken back
 report-round-found = found: { $finding }
 report-round-predicted = predicted: { $what }

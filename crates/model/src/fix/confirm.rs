@@ -58,7 +58,7 @@ impl Session<'_> {
         };
         let why = figures(id, &with, &after);
         self.push_round(RoundKind::Confirm, None, (&with, &after), Kept::Final, &why);
-        replaced.into_iter().for_each(|number| self.close(number, Kept::No, &Message::new("kept-no-replaced")));
+        replaced.into_iter().for_each(|number| self.close(number, Kept::Replaced, &Message::new("kept-replaced")));
         self.set_measured(true);
         self.current = Some(after.clone());
         let Some(phase) = &mut self.leave_out else { return self.end() };
@@ -162,7 +162,7 @@ impl Session<'_> {
         match rest.pop_front() {
             // Putting it back would change nothing, so there would be nothing to take back later.
             Some(number) if self.made.is_replaced(number) => {
-                self.close(number, Kept::No, &Message::new("kept-no-replaced"));
+                self.close(number, Kept::Replaced, &Message::new("kept-replaced"));
                 self.restore_next(rest)
             }
             Some(number) => self.put_back(number, Step::Restoring(number, rest)),

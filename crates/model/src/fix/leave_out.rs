@@ -76,7 +76,7 @@ impl Session<'_> {
     /// A change whose settings a later one overrides is gone without any change to the host.
     pub(super) fn folded(&mut self, number: u32) -> Action {
         self.made.fall(number);
-        self.close(number, Kept::No, &Message::new("kept-no-replaced"));
+        self.close(number, Kept::Replaced, &Message::new("kept-replaced"));
         if let Some(phase) = &mut self.leave_out {
             phase.folded.push(number);
         }

@@ -99,13 +99,11 @@ pub struct Diagnosis {
 impl Diagnosis {
     /// The round that measured the host as the run left it; `None` if no change stays.
     pub fn result(&self) -> Option<&Round> {
-        let stays = |round: &&Round| round.kind == RoundKind::Apply && round.kept != Kept::No;
-        let applied = self.rounds.iter().rfind(stays)?;
+        let applied = self.rounds.iter().rfind(|round| round.kind == RoundKind::Apply && round.kept.stays())?;
         // Rounds after the chain measured only a part of what stays, except the confirmation and a round whose left-out change was then dropped. A change that was
         // tried last and did not stay is taken back.
-        let is_taken_back = |round: &&Round| round.kind == RoundKind::Apply && round.kept == Kept::No;
-        match self.rounds.iter().rfind(|round| !is_taken_back(round)) {
-            Some(last) if last.kind == RoundKind::Confirm || (last.kind == RoundKind::Without && last.kept == Kept::No) => Some(last),
+        match self.rounds.iter().rfind(|round| round.kind != RoundKind::Apply || round.kept.stays()) {
+            Some(last) if last.kind == RoundKind::Confirm || (last.kind == RoundKind::Without && !last.kept.stays()) => Some(last),
             _ => Some(applied),
         }
     }
@@ -533,8 +531,17 @@ pub enum Kept {
     Provisional,
     /// Kept permanently.
     Final,
+    /// It stayed until a later change set the same setting again.
+    Replaced,
     /// Taken back.
     No,
+}
+
+impl Kept {
+    /// True while the change is in force, for now or for good.
+    pub fn stays(self) -> bool {
+        matches!(self, Self::Provisional | Self::Final)
+    }
 }
 
 /// What a round of `--fix` measured.

@@ -13,7 +13,7 @@ use chokepoint_model::location::Location;
 use chokepoint_model::observation::{Identity, Link, ListenerAddress, Qdisc, TimeWaitDialled, TimeWaits};
 use chokepoint_model::owner::Owner;
 use chokepoint_model::reading::Reading;
-use chokepoint_model::report::{self, Cause, Diagnosis, Kept, LimitedBy, Role, Round, RoundKind, Signal, StationKind, Verdict};
+use chokepoint_model::report::{self, Cause, Diagnosis, LimitedBy, Role, Round, RoundKind, Signal, StationKind, Verdict};
 use chokepoint_model::station::StationReading;
 use proptest::prelude::*;
 
@@ -296,7 +296,7 @@ impl World for Named {
 /// The remedies of steps that were kept although goodput fell, unless the step revealed a new cause that explains the fall.
 fn falls(world: &dyn World, seed: u64) -> Vec<String> {
     let ended = simulator::run(world, 0.0, seed, None, None);
-    let steps = ended.report.rounds.iter().filter(|round| round.kind == RoundKind::Apply && round.kept != Kept::No);
+    let steps = ended.report.rounds.iter().filter(|round| round.kind == RoundKind::Apply && round.kept.stays());
     let fell = steps.filter(|round| round.before_rps.is_some_and(|before| round.measured_rps < before * (1.0 - NOISE_SHARE)));
     let unforeseen = |round: &&Round| {
         let place = round.n as usize;

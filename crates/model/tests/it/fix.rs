@@ -29,7 +29,7 @@ fn rounds(report: &Diagnosis) -> String {
 
 /// Remedies that the report says are kept.
 fn kept(report: &Diagnosis) -> Vec<&str> {
-    let stays = report.rounds.iter().filter(|round| round.kind == RoundKind::Apply && round.kept != Kept::No);
+    let stays = report.rounds.iter().filter(|round| round.kind == RoundKind::Apply && round.kept.stays());
     stays.map(|round| round.remedy.as_str()).collect()
 }
 
@@ -344,7 +344,7 @@ fn a_setting_that_is_raised_twice_counts_as_one_change() {
     let ended = run(&world, NOISE, 1, Some(OBJECTIVE_US), None);
     let told = rounds(&ended.report);
     assert_eq!((ended.settings["children"], kept(&ended.report).len()), (1, 1), "{told}");
-    assert!(told.contains("A later change sets the same setting"), "{told}");
+    assert!(told.contains("until a later change set the same setting"), "{told}");
 }
 
 /// A station that refuses requests without counting them. Only the finding shows it.

@@ -247,6 +247,7 @@ fn bars(diagnosis: &Diagnosis, rows: &[RoundRow<'_>], phrases: Phrases<'_>) -> V
         let ink = match row.round.map(|round| (round.kind, round.kept)) {
             None => Ink::Faint,
             Some((RoundKind::Apply, Kept::No)) => Ink::Warn,
+            Some((RoundKind::Apply, Kept::Replaced)) => Ink::Faint,
             Some(_) => Ink::GoodStrong,
         };
         Bar { label: format!("{} {}{fate}", row.n, row.changed), value: finite(value), text: text.to_owned(), ink, predicted }

@@ -42,8 +42,8 @@ struct Detail {
     explanation: usize,
     /// Lines about the other findings.
     others: usize,
-    /// Lines of each proof.
-    proof: usize,
+    /// Proofs that are shown, each of them whole: a proof without its number is none. The model lists the strongest first.
+    proofs: usize,
     /// Rows of the table of changes.
     changes: usize,
     /// Lines of the verdict's sentence.
@@ -64,7 +64,7 @@ impl Detail {
         places: 4,
         explanation: 4,
         others: 3,
-        proof: 3,
+        proofs: 3,
         changes: 14,
         summary: 4,
         tiers: 6,
@@ -82,7 +82,7 @@ impl Detail {
             |detail| detail.places = 3,
             |detail| detail.others = 2,
             |detail| detail.explanation = 2,
-            |detail| detail.proof = 2,
+            |detail| detail.proofs = 2,
             |detail| detail.notes = 2,
             |detail| detail.note_lines = 1,
             |detail| detail.tiers = 4,
@@ -90,7 +90,7 @@ impl Detail {
             |detail| detail.summary = 2,
             |detail| detail.changes = 11,
             |detail| detail.places = 2,
-            |detail| detail.proof = 1,
+            |detail| detail.proofs = 1,
             |detail| detail.notes = 1,
             |detail| detail.tiers = 3,
             |detail| detail.explanation = 1,

@@ -9,7 +9,7 @@ use super::{Ink, Phrases, Shown, Span, span};
 /// The kept changes and the verdict with them; nothing if none was kept.
 pub(crate) fn result(diagnosis: &Diagnosis, phrases: Phrases<'_>) -> Option<[Span; 2]> {
     let last = diagnosis.result()?;
-    let kept = diagnosis.rounds.iter().filter(|round| round.kind == RoundKind::Apply && round.kept != Kept::No);
+    let kept = diagnosis.rounds.iter().filter(|round| round.kind == RoundKind::Apply && round.kept.stays());
     let remedies = kept.map(|round| round.remedy.as_str()).collect::<Vec<_>>().join(", ");
     let before = phrases.say(&Message::new("report-result").with("remedies", remedies));
     Some([span(Ink::Strong, before), span(Shown::of_round(last).ink(), &last.summary)])
@@ -39,6 +39,7 @@ pub(crate) fn fate(round: &Round, phrases: Phrases<'_>) -> Option<Span> {
         (RoundKind::Without, _) => (Ink::GoodStrong, "round-put-back"),
         (RoundKind::Apply, Kept::Final) => (Ink::GoodStrong, "report-kept-final"),
         (RoundKind::Apply, Kept::Provisional) => (Ink::GoodStrong, "report-kept-provisional"),
+        (RoundKind::Apply, Kept::Replaced) => (Ink::Plain, "report-kept-replaced"),
         (RoundKind::Apply, Kept::No) => (Ink::WarnStrong, "report-kept-no"),
     };
     Some(span(ink, phrases.word(id)))

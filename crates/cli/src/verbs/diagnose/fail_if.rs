@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use chokepoint_load::{Figures, Threshold, ThresholdResult, Unit};
 use chokepoint_model::catalogue::Catalogue;
-use chokepoint_model::report::{Diagnosis, FailIfCondition, FailIfReport, FailIfUnit, Kept, LoadReport, Round, RoundKind, Verdict};
+use chokepoint_model::report::{Diagnosis, FailIfCondition, FailIfReport, FailIfUnit, LoadReport, Round, RoundKind, Verdict};
 
 use crate::report::view::Phrases;
 use crate::report::view::bench::condition;
@@ -101,7 +101,7 @@ fn with_figure(judged: &ThresholdResult, load: &LoadReport) -> FailIfCondition {
 fn last(report: &Diagnosis) -> Option<&Round> {
     let stays = |round: &&Round| match round.kind {
         RoundKind::Confirm => true,
-        RoundKind::Apply => round.kept != Kept::No,
+        RoundKind::Apply => round.kept.stays(),
         RoundKind::Without => false,
     };
     report.rounds.iter().rev().find(stays)

@@ -76,7 +76,7 @@ pub(super) fn check(expect: &Expect, report: &Diagnosis, fixed: bool) -> Vec<Str
 
 /// Rounds whose changes were kept.
 pub(super) fn kept(report: &Diagnosis) -> impl Iterator<Item = &Round> {
-    report.rounds.iter().filter(|round| round.kind == RoundKind::Apply && round.kept != Kept::No)
+    report.rounds.iter().filter(|round| round.kind == RoundKind::Apply && round.kept.stays())
 }
 
 /// Changes applied over all rounds.
@@ -119,7 +119,7 @@ fn remedy_failures(expect: &Expect, report: &Diagnosis) -> Vec<String> {
 
 fn effect_of_remedy(expect: &Expect, report: &Diagnosis) -> Vec<String> {
     let Some(wanted) = &expect.remedy else { return Vec::new() };
-    let Some(round) = report.rounds.iter().find(|round| round.remedy == *wanted && round.kept != Kept::No) else {
+    let Some(round) = report.rounds.iter().find(|round| round.remedy == *wanted && round.kept.stays()) else {
         return vec![format!("remedy {wanted} was not applied and kept")];
     };
     let (Some(wanted), Some(before)) = (&expect.effect, &report.load) else { return Vec::new() };

@@ -205,7 +205,7 @@ impl Ended {
         let applied = self.report.rounds.iter().filter(|round| round.kind == RoundKind::Apply);
         let out = applied.clone().filter(|round| round.kept == Kept::No && round.why.contains("adds nothing to"));
         // A remedy may have been tried twice, with another value or together with other changes.
-        let stays = |remedy: &str| applied.clone().any(|round| round.remedy == remedy && round.kept != Kept::No);
+        let stays = |remedy: &str| applied.clone().any(|round| round.remedy == remedy && round.kept.stays());
         // What does better without it is no reason to have it back.
         let harms = |remedy: &str| applied.clone().any(|round| round.remedy == remedy && round.why.contains("does harm together"));
         out.map(|round| round.remedy.as_str()).filter(|remedy| !stays(remedy) && !harms(remedy)).collect()

@@ -1,4 +1,4 @@
-//! The cause with its three strongest proofs, the other findings by name, and the remedy in one sentence.
+//! The cause with its strongest proofs, the other findings by name, and the remedy in one sentence.
 
 use chokepoint_model::message::Message;
 use chokepoint_model::report::{Diagnosis, Evidence, Finding, Remedy, Role};
@@ -10,8 +10,6 @@ use crate::report::view::findings::{confidence, foretold_shortly};
 use crate::report::view::path::choke;
 use crate::report::view::{Ink, Span, span};
 
-/// Proofs that are shown. The model lists the strongest first.
-const PROOFS_MAX: usize = 3;
 /// Columns before the text.
 const INDENT: &str = "  ";
 
@@ -25,8 +23,8 @@ pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis, detail: Deta
     write_title(page, diagnosis, cause);
     let indent = [span(Ink::Plain, INDENT)];
     page.flow_sentences(detail.explanation, &indent, &indent, Ink::Plain, &cause.explanation);
-    for proof in cause.evidence.iter().take(PROOFS_MAX) {
-        write_proof(page, proof, detail.proof);
+    for proof in cause.evidence.iter().take(detail.proofs) {
+        write_proof(page, proof);
     }
     write_others(page, diagnosis, first, detail.others);
     if diagnosis.rounds.is_empty()
@@ -57,13 +55,13 @@ fn write_title(page: &mut TextPage<'_>, diagnosis: &Diagnosis, cause: &Finding) 
 }
 
 /// A proof with its source, if the source costs no line of its own.
-fn write_proof(page: &mut TextPage<'_>, Evidence { text, source, .. }: &Evidence, lines: usize) {
+fn write_proof(page: &mut TextPage<'_>, Evidence { text, source, .. }: &Evidence) {
     let first = [span(Ink::Plain, format!("{INDENT}{} ", page.glyph("•", "-")))];
     let rest = [span(Ink::Plain, " ".repeat(columns_of(&first)))];
     let alone = [span(Ink::Plain, text)];
     let both = [span(Ink::Plain, text), span(Ink::Faint, format!("[{source}]"))];
     let fits = !source.is_empty() && page.lines_of(&first, &rest, &both) <= page.lines_of(&first, &rest, &alone);
-    page.flow_within(lines, &first, &rest, if fits { &both } else { &alone });
+    page.flow(&first, &rest, if fits { &both } else { &alone });
 }
 
 /// The other findings by name.

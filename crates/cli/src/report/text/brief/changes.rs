@@ -46,10 +46,10 @@ pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis, detail: Deta
 
 /// The changes in their order; if there are too many, those that were kept come before the others.
 fn listed<'a>(tried: &[&'a Round], most: usize) -> Vec<&'a Round> {
-    let kept = tried.iter().filter(|round| round.kept != Kept::No).count();
+    let kept = tried.iter().filter(|round| round.kept.stays()).count();
     let mut others = most.saturating_sub(kept);
     let mut fits = |round: &&Round| {
-        let is_other = round.kept == Kept::No;
+        let is_other = !round.kept.stays();
         let fits = !is_other || others > 0;
         others -= usize::from(is_other && fits);
         fits
@@ -60,6 +60,7 @@ fn listed<'a>(tried: &[&'a Round], most: usize) -> Vec<&'a Round> {
 fn write_round(page: &mut TextPage<'_>, round: &Round, detail: Detail) {
     let (mark, ink) = match round.kept {
         Kept::No => (page.glyph("✗", "x"), Ink::Warn),
+        Kept::Replaced => (page.glyph("↑", "^"), Ink::Plain),
         Kept::Final | Kept::Provisional => (page.glyph("✓", "+"), Ink::GoodStrong),
     };
     let what = match round.settings.split_first() {
@@ -69,7 +70,7 @@ fn write_round(page: &mut TextPage<'_>, round: &Round, detail: Detail) {
     let figures = cells(page.phrases(), &round.load);
     row(page, span(ink, format!("  {mark} ")), span(Ink::Plain, what), figures, Ink::Plain);
     let indent = [span(Ink::Plain, " ".repeat(MARK_COLUMNS + 2))];
-    if round.kept == Kept::No && detail.reasons > 0 {
+    if !round.kept.stays() && detail.reasons > 0 {
         page.flow_within(detail.reasons, &indent, &indent, &[span(Ink::Faint, &round.why)]);
     }
 }
@@ -120,7 +121,7 @@ fn cut(text: &str, width: usize, dots: &str) -> String {
 
 /// Says that the changes that stay were left out once and put back.
 fn write_trials(page: &mut TextPage<'_>, diagnosis: &Diagnosis) {
-    let rounds = |kind: RoundKind| diagnosis.rounds.iter().filter(move |round| round.kind == kind && round.kept != Kept::No);
+    let rounds = |kind: RoundKind| diagnosis.rounds.iter().filter(move |round| round.kind == kind && round.kept.stays());
     let kept = rounds(RoundKind::Apply).count();
     let is_tried = |round: &Round| rounds(RoundKind::Without).any(|other| other.remedy == round.remedy && other.finding == round.finding);
     if kept > 0 && rounds(RoundKind::Apply).all(is_tried) {
