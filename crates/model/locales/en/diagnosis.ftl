@@ -158,6 +158,7 @@ warning-shared-cores = The load generator shares cores with the servers, and on 
 warning-shared-cores-unread = The load generator shares cores with the servers. Whether their threads waited for one was not read.
 warning-generator-waited = The load generator itself waited for a core { $share } % of the time, and the response times include that. With cores of its own (--cpus) they would be the server's alone.
 warning-start-drops = { $count } connections found the queue of { $listener } full ({ $peak } of { $limit }) at the start of the load, when all connections came at once, and none after that. It cost { $share } % of the clients' time, less than the cause above.
+warning-failures-beside = { $share } % of the requests failed ({ $most }). The cause found makes requests slow and does not explain that: look for it in the error logs of the servers, and in what closes connections between them.
 warning-other-clients = { $whose ->
     [own] Other clients, or a server of the path that calls the first one,
    *[others] Other clients
@@ -208,7 +209,12 @@ server-out-of-service = { $name } is { $state ->
     [draining] taken out (drained)
    *[down] down
 }{ $has_since ->
-    [yes] { " " }for { $since } s
+    [yes] { " " }for { $since } { $unit ->
+        [days] days
+        [hours] hours
+        [minutes] minutes
+       *[seconds] s
+    }
    *[no] {""}
 }{ $check ->
     [none] {""}

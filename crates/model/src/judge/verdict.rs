@@ -17,7 +17,7 @@ use crate::judge::causes;
 use crate::judge::ended::ended;
 use crate::judge::few_samples;
 use crate::judge::finding::{Coupling, Finding, OrderReason};
-use crate::judge::id::{FindingId, StationId};
+use crate::judge::id::{CPU_FINDINGS, FindingId, StationId};
 use crate::judge::improvements::{Faster, faster};
 use crate::judge::location::Location;
 use crate::judge::starts;
@@ -33,6 +33,9 @@ use crate::observation::load::{Handshakes, LoadResult, Loop, TlsFailure};
 use crate::output::message::Message;
 use crate::output::report::{Cause, Confidence, LedgerPlaceKind as Place, LimitedBy, Role, StationState, Verdict};
 use crate::predict::Scene;
+
+/// The sentence about failures that nothing explains.
+const UNEXPLAINED: &str = "verdict-unknown-failures";
 
 /// Share of its time that the load generator may wait for a core. Above it, the measured times include the generator's own delays.
 const GENERATOR_WAITED_MAX: f64 = 0.1;
@@ -108,6 +111,7 @@ pub(crate) fn judge(ctx: &Context<'_>, table: impl Iterator<Item = &'static Stat
     notes.extend(generator_waited(ctx, &findings, &judgement));
     notes.extend(upstream_connect::notes(ctx, &findings));
     notes.extend(out_of_service::notes(ctx));
+    notes.extend(failures_beside(ctx, &findings));
     if judgement.verdict == Verdict::Healthy {
         notes.extend(undelivered(ctx, "warning-undelivered"));
     }
@@ -258,7 +262,8 @@ fn not_understood(ctx: &Context<'_>) -> Option<Message> {
         let told = |why| {
             was_gone().or_else(|| undelivered(ctx, "verdict-unknown-undelivered")).unwrap_or_else(|| few_samples::explained(ctx, why))
         };
-        let unexplained = || turned_away(load).or_else(|| unexplained_failures(ctx, load)).or_else(|| unexplained_losses(ctx, load));
+        let unexplained =
+            || turned_away(load).or_else(|| unexplained_failures(ctx, UNEXPLAINED, load)).or_else(|| unexplained_losses(ctx, load));
         return wrong_answers(ctx, load).or_else(|| unexplained().map(told));
     }
     if unreadable {
@@ -271,7 +276,7 @@ fn not_understood(ctx: &Context<'_>) -> Option<Message> {
             None => Message::new("verdict-unknown-no-listener").with("port", request.port.to_string()),
         });
     }
-    let failed = traffic::server_errors(ctx).and_then(|statuses| failures(ctx, statuses.errors(), statuses.requests));
+    let failed = traffic::server_errors(ctx).and_then(|statuses| failures(ctx, UNEXPLAINED, (statuses.errors(), statuses.requests)));
     failed
         .or_else(|| none_good(ctx))
         .or_else(was_gone)
@@ -356,17 +361,24 @@ fn turned_away(load: &LoadResult) -> Option<Message> {
 }
 
 /// Requests failed and no station shows why. Those that waited too long for full cores are explained by these, and so are those for which no connection was left meanwhile.
-fn unexplained_failures(ctx: &Context<'_>, load: &LoadResult) -> Option<Message> {
+fn unexplained_failures(ctx: &Context<'_>, id: &'static str, load: &LoadResult) -> Option<Message> {
     let errors = load.errors;
     let late = if queues_for_cores(ctx) { errors.connect_timeout + errors.response_timeout + errors.never_sent } else { 0 };
-    failures(ctx, load.requests.saturating_sub(load.good).saturating_sub(late), load.requests)
+    failures(ctx, id, (load.requests.saturating_sub(load.good).saturating_sub(late), load.requests))
+}
+
+/// Requests that fail without having waited too long, where all causes are about time on cores: these make them slow.
+fn failures_beside(ctx: &Context<'_>, findings: &[Finding]) -> Option<Message> {
+    let mut causes = findings.iter().filter(|finding| finding.role == Role::Cause).peekable();
+    let are_of_cores = causes.peek().is_some() && causes.all(|cause| CPU_FINDINGS.contains(&cause.id));
+    unexplained_failures(ctx, "warning-failures-beside", ctx.obs.load.as_ref()?).filter(|_| are_of_cores)
 }
 
 /// With load the share is that of the report's first lines: of what ended while it was offered.
-fn failures(ctx: &Context<'_>, failed: u64, requests: u64) -> Option<Message> {
+fn failures(ctx: &Context<'_>, id: &'static str, (failed, requests): (u64, u64)) -> Option<Message> {
     let counted = failed as f64 / requests.max(1) as f64;
     let share = ctx.failed_share().filter(|_| ctx.obs.load.is_some()).unwrap_or(counted);
-    let told = || Message::new("verdict-unknown-failures").with("share", share * 100.0).with("most", most_failures(ctx));
+    let told = || Message::new(id).with("share", share * 100.0).with("most", most_failures(ctx));
     Cost::of_requests(failed, requests).hurts().then(told)
 }
 

@@ -202,7 +202,10 @@ fn known(ctx: &Context<'_>, tier: &Tier, (status, per_s): (u16, f64)) -> Option<
     if !behind.is_empty() && behind.iter().all(|(_, seen)| seen.is_some()) {
         let sum = |count: fn(&Answered) -> u64| behind.iter().filter_map(|(_, seen)| seen.as_ref()).map(count).sum();
         let asked_rps: f64 = behind.iter().filter_map(|(_, seen)| seen.as_ref()).map(Answered::all_rps).sum();
-        return Some(match asked_rps < PASSED_ON * per_s {
+        // Whoever gives good answers, as many as come from behind, asks there: what it lacks is not a server.
+        let good_rps = Answered::of(ctx, tier).map_or(0.0, |own| own.all_rps() - own.errors_rps());
+        let passes_good_ones_on = good_rps > 0.0 && good_rps >= PASSED_ON * asked_rps;
+        return Some(match asked_rps < PASSED_ON * per_s && !passes_good_ones_on {
             true => Behind::NotAsked(sum(Answered::all)),
             false => Behind::Answers(sum(Answered::errors), sum(Answered::all)),
         });

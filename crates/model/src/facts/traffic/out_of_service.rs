@@ -76,5 +76,13 @@ fn told(server: &ProxiedServer) -> Message {
     let message = message.with("check", if server.check.is_empty() { "none" } else { server.check.as_str() });
     let message =
         message.with("has_code", if server.code.is_some() { "yes" } else { "no" }).with("code", server.code.unwrap_or(0).to_string());
-    message.with("has_since", if server.since_s.is_some() { "yes" } else { "no" }).with("since", server.since_s.unwrap_or(0))
+    let (since, unit) = rounded(server.since_s.unwrap_or(0));
+    message.with("has_since", if server.since_s.is_some() { "yes" } else { "no" }).with("since", since).with("unit", unit)
+}
+
+/// A number of seconds in whole units, the largest of which there are two.
+fn rounded(seconds: u64) -> (u64, &'static str) {
+    let units = [(86_400, "days"), (3_600, "hours"), (60, "minutes")];
+    let fitting = units.into_iter().find(|(unit_s, _)| seconds >= 2 * unit_s);
+    fitting.map_or((seconds, "seconds"), |(unit_s, unit)| (seconds / unit_s, unit))
 }

@@ -3,7 +3,7 @@
 remedy-read-its-log-text = Read why { $tier } answers so in its error log{ $log ->
     [none] {""}
    *[other] {" "}({ $log })
-}, and mend that. Only the server itself knows it.
+}, and mend that. If the log says nothing, a rule of its configuration may answer so (such as "return 503"): that is no error to the server.
 remedy-read-its-log-risk = Reading changes nothing.
 
 remedy-read-its-log-text-header = Make the buffer for the header larger, in the location that passes the request on: "proxy_buffer_size 16k; proxy_buffers 8 16k;" (fastcgi_, uwsgi_, scgi_ instead of proxy_ where these pass it on; grpc_buffer_size), then reload { $tier }. Or send a smaller header.

@@ -130,7 +130,7 @@ finding-answers-errors-explanation = { $behind ->
     [answers] { $tier } makes these responses itself: the servers behind it answered otherwise. It may have had no server to ask, reached its own limit of connections to them, or waited too long. Its log, if it keeps one, says which.
     [silent] { $tier } makes these responses itself and asks no server behind it. It has none to ask: its checks of them fail, they are taken out or in maintenance, no group of servers is chosen for the request, or a rule of its own answers. Its log, its status page or its control socket says which (HAProxy: "show stat"); what the server behind answers to such a check says why.
     [unread] { $tier } sends these responses. The servers behind it were not seen to send any over plain HTTP, so whether one of them is why cannot be seen from outside. The log of { $tier } says it.
-   *[nobody] { $tier } makes these responses itself: no server behind it was seen that could. Its own log says why.
+   *[nobody] { $tier } makes these responses itself: no server behind it was seen that could. Its own log or a rule of its configuration says why.
 }
 evidence-answers-errors-clients = { $errors } of { $requests } requests were answered with a server error, most with status { $clients_status }.
 evidence-answers-errors-sibling = { $name }, beside it, answers with errors as well: { $own } of { $own_all } responses.
