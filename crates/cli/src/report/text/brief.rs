@@ -44,6 +44,8 @@ struct Detail {
     others: usize,
     /// Proofs that are shown, each of them whole: a proof without its number is none. The model lists the strongest first.
     proofs: usize,
+    /// Lines of a proof: cut only where one alone is too long for the page, as a line of a log may be.
+    proof: usize,
     /// Rows of the table of changes.
     changes: usize,
     /// Lines of the verdict's sentence.
@@ -65,6 +67,7 @@ impl Detail {
         explanation: 4,
         others: 3,
         proofs: 3,
+        proof: usize::MAX,
         changes: 14,
         summary: 4,
         tiers: 6,
@@ -74,7 +77,7 @@ impl Detail {
 
     /// Less and less, the least important part first.
     fn steps() -> impl Iterator<Item = Self> {
-        let steps: [fn(&mut Self); 21] = [
+        let steps: [fn(&mut Self); 22] = [
             |detail| detail.reasons = 0,
             |detail| detail.notes = 3,
             |detail| detail.note_lines = 2,
@@ -91,6 +94,7 @@ impl Detail {
             |detail| detail.changes = 11,
             |detail| detail.places = 2,
             |detail| detail.proofs = 1,
+            |detail| detail.proof = 3,
             |detail| detail.notes = 1,
             |detail| detail.tiers = 3,
             |detail| detail.explanation = 1,

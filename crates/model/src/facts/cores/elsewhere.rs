@@ -15,9 +15,15 @@ pub(super) fn held_elsewhere(ctx: &Context<'_>, tier: &Tier) -> f64 {
         main += main_elsewhere(ctx, process.1);
     }
     let at = |is_there: fn(Place) -> bool| account.at_places(tier.id.0, is_there);
+    let are_read =
+        tier.pids.iter().filter_map(|pid| ctx.obs.processes.get(pid)).any(|process| ctx.in_window(&process.syscall).next().is_some());
     let with_clients = at(|place| matches!(place, Place::Sending | Place::Client | Place::Receiving));
     // Whose answer is sent may be held by what its worker does after that.
     let held = with_clients + at(|place| matches!(place, Place::Waiting | Place::Undecided));
+    // Where no call was read, a thread may be with each of these clients.
+    if !are_read {
+        return with_clients;
+    }
     others.min(with_clients) + main.min(held)
 }
 

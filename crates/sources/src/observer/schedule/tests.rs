@@ -163,8 +163,8 @@ fn few(name: &str) -> u64 {
         "process_cpu" => 700,
         "cpu" | "cgroup_cpu" | "ksoftirqd" | "softnet" | "netstat" | "links" | "qdiscs" => 70,
         "sockets" | "process_files" | "requests" | "process_syscall" | "tcp_info" => 170,
-        // Of processes that nobody traces nothing is read, of databases alone what their sessions do, and names at the ends alone.
-        "process_tracing" | "process_thread_names" | "process_threads" => 0,
+        // Of processes that nobody traces nothing is read, of databases alone what their sessions do, names at the ends alone, and mappings when there are more threads than before.
+        "process_tracing" | "process_thread_names" | "process_threads" | "process_mappings" => 0,
         _ => 20,
     }
 }

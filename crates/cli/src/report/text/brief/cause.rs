@@ -24,7 +24,7 @@ pub(super) fn write(page: &mut TextPage<'_>, diagnosis: &Diagnosis, detail: Deta
     let indent = [span(Ink::Plain, INDENT)];
     page.flow_sentences(detail.explanation, &indent, &indent, Ink::Plain, &cause.explanation);
     for proof in cause.evidence.iter().take(detail.proofs) {
-        write_proof(page, proof);
+        write_proof(page, proof, detail.proof);
     }
     write_others(page, diagnosis, first, detail.others);
     if diagnosis.rounds.is_empty()
@@ -55,13 +55,13 @@ fn write_title(page: &mut TextPage<'_>, diagnosis: &Diagnosis, cause: &Finding) 
 }
 
 /// A proof with its source, if the source costs no line of its own.
-fn write_proof(page: &mut TextPage<'_>, Evidence { text, source, .. }: &Evidence) {
+fn write_proof(page: &mut TextPage<'_>, Evidence { text, source, .. }: &Evidence, lines: usize) {
     let first = [span(Ink::Plain, format!("{INDENT}{} ", page.glyph("•", "-")))];
     let rest = [span(Ink::Plain, " ".repeat(columns_of(&first)))];
     let alone = [span(Ink::Plain, text)];
     let both = [span(Ink::Plain, text), span(Ink::Faint, format!("[{source}]"))];
     let fits = !source.is_empty() && page.lines_of(&first, &rest, &both) <= page.lines_of(&first, &rest, &alone);
-    page.flow(&first, &rest, if fits { &both } else { &alone });
+    page.flow_within(lines, &first, &rest, if fits { &both } else { &alone });
 }
 
 /// The other findings by name.

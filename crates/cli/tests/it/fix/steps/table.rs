@@ -33,6 +33,7 @@ const WORDS: &[&str] = &[
     "give-more-heap",
     "ask-clients",
     "ask-limit-owner",
+    "bound-retries",
     "compress-less",
     "find-lossy-link",
     "free-send-buffer",
