@@ -27,6 +27,9 @@ pub(super) const DRAWN_MAX_US: u64 = 20_000;
 /// listeners and the count of conntrack entries fill up within a moment. Samples of requests have their own part of the inflow.
 const AFFORDED: [&str; 9] = [CONNECTIONS, FILES, WAITS, "busy_processes", "tcp_info", "time_wait", OPEN_FILES, "links", "qdiscs"];
 
+/// Limits that hardly ever change, and how far they are used: whoever watches without an end reads them as rarely as what its budget has to afford.
+const RARELY: [&str; 2] = ["task_limits", "process_mappings"];
+
 /// A reading is cheap if it costs no more than `1 / CHEAP_PART` of the inflow of a second: about 1 ms (a quarter of that if it is read four times a
 /// second). So with few connections everything is read in time, however many namespaces there are: a missing millisecond must not hide who waits for whom. If
 /// all cheap sources together are too expensive, all of them are read more rarely by the same factor.
@@ -179,7 +182,9 @@ impl Slot {
     fn cadence_us(&self, role: PathRole) -> u64 {
         match self.source.cadence {
             _ if role == PathRole::OffPath || (role == PathRole::Client && OF_SERVERS.contains(&self.source.name)) => ASIDE_PERIOD_US,
-            _ if self.pace == Pace::Recorder && AFFORDED.contains(&self.source.name) => ASIDE_PERIOD_US,
+            _ if self.pace == Pace::Recorder && (AFFORDED.contains(&self.source.name) || RARELY.contains(&self.source.name)) => {
+                ASIDE_PERIOD_US
+            }
             Cadence::Fast if !self.is_absent && self.pace != Pace::Recorder => FAST_PERIOD_US,
             Cadence::Fast if !self.is_absent => OFTEN_PERIOD_US,
             Cadence::Sampled if !self.is_absent => OFTEN_PERIOD_US,
