@@ -29,7 +29,7 @@ use std::collections::BTreeMap;
 
 use crate::facts::path::Tier;
 use crate::facts::pool::serving_pids;
-use crate::ledger::Account;
+use crate::ledger::{Account, Repeated, repeated};
 use crate::observation::NetnsId;
 
 pub(crate) use context::GOOD_MIN;
@@ -47,6 +47,7 @@ pub(crate) struct Facts<'a> {
     account: OnceCell<Option<Account>>,
     others: OnceCell<BTreeMap<NetnsId, Others>>,
     workers: OnceCell<Vec<Vec<u32>>>,
+    repeated: OnceCell<Vec<Repeated>>,
 }
 
 impl<'a> Context<'a> {
@@ -70,6 +71,11 @@ impl<'a> Context<'a> {
     pub(crate) fn workers(&self, tier: &Tier) -> &[u32] {
         let all = self.facts.workers.get_or_init(|| self.path.tiers.iter().map(|tier| serving_pids(self, tier)).collect());
         all.get(tier.id.0).map_or(&[], Vec::as_slice)
+    }
+
+    /// The calls that tiers make again because the ones before them failed.
+    pub(crate) fn repeated(&self) -> &[Repeated] {
+        self.facts.repeated.get_or_init(|| repeated(self))
     }
 
     /// Where requests were. `None` without samples.

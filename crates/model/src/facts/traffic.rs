@@ -130,7 +130,7 @@ impl Statuses {
 
     /// The same, and the requests that were refused as too many.
     pub(crate) fn failed(&self) -> u64 {
-        self.by_status.iter().filter(|(status, _)| is_failure(**status)).map(|(_, count)| count).sum()
+        failures_among(&self.by_status)
     }
 }
 
@@ -145,6 +145,11 @@ pub(crate) fn is_server_error(status: u16) -> bool {
 /// True for an answer that gives no client what it asked for, through no fault of its own: a server error, or one too many.
 pub fn is_failure(status: u16) -> bool {
     is_server_error(status) || status == TOO_MANY
+}
+
+/// The number of failures among responses by status.
+fn failures_among(by_status: &BTreeMap<u16, u64>) -> u64 {
+    by_status.iter().filter(|(status, _)| is_failure(**status)).map(|(_, count)| count).sum()
 }
 
 /// The number of server errors among responses by status.

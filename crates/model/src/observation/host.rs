@@ -87,6 +87,11 @@ pub struct TaskLimits {
     pub is_first: bool,
 }
 
+impl TaskLimits {
+    /// Ids below this are not given again once all were given (RESERVED_PIDS, kernel/pid.c, `alloc_pid`).
+    pub const RESERVED_PIDS: u64 = 300;
+}
+
 /// One row of `/proc/net/softnet_stat`, counters since boot.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SoftnetRow {

@@ -4,6 +4,7 @@
 //! arguments of a command line as the kernel separates them.
 
 use std::borrow::Cow;
+use std::str::FromStr;
 
 use super::error::{ParseError, TextLine};
 
@@ -73,6 +74,12 @@ pub(crate) fn need<'f, 'a>(
     expected: &'static str,
 ) -> Result<&'f Fact<'a>, ParseError> {
     find(facts, name).ok_or_else(|| TextLine::new(of, facts.len() + 1).expected(expected, ""))
+}
+
+/// The number that the first fact with this name is, or an error about what is missing or no number.
+pub(crate) fn number<T: FromStr>(of: &'static str, facts: &[Fact<'_>], name: &str, expected: &'static str) -> Result<T, ParseError> {
+    let fact = need(of, facts, name, expected)?;
+    TextLine::new(of, fact.line).number(expected, Some(&fact.text()))
 }
 
 /// The first fact with this name.

@@ -6,14 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::facts::Context;
 use crate::facts::believed::CHURN_SHARE;
 use crate::facts::path::Tier;
-use crate::observation::{CgroupId, CgroupTasks, ProcessView};
+use crate::observation::{CgroupId, CgroupTasks, ProcessView, TaskLimits};
 
 /// The user whom RLIMIT_NPROC does not limit (copy_process in kernel/fork.c).
 const ROOT: u32 = 0;
 /// Share of a limit that is not the server's own from which it is told: below, it says nothing of this server.
 const SHARED_SHARE: f64 = 0.5;
-/// Ids that are not given again once all were given (RESERVED_PIDS, kernel/pid.c, `alloc_pid`).
-const RESERVED_PIDS: u64 = 300;
 /// Mappings that a thread's stack takes with its guard (pthread_create(3); nptl/allocatestack.c): with fewer left, none is started (mm/mmap.c, `do_mmap`, and mm/vma.c,
 /// `split_vma`, fail with ENOMEM).
 const STACK_MAPPINGS: u64 = 2;
@@ -134,7 +132,7 @@ impl<'a> Tasks<'a> {
             threads_each_second(ctx, own()).into_iter().map(|threads| threads + others).collect()
         };
         // Once the ids were given up to the end, they begin anew behind the reserved ones.
-        let never_again = RESERVED_PIDS.saturating_sub(last.low_pids);
+        let never_again = TaskLimits::RESERVED_PIDS.saturating_sub(last.low_pids);
         let usable = last.pid_max.saturating_sub(never_again).max(1);
         Some(Self { limit: last.pid_max, ..Self::among(TaskScope::Ids, usable, &counts, None)? })
     }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use crate::facts::Context;
 use crate::facts::path::Tier;
-use crate::facts::traffic::{errors_among, main_error};
+use crate::facts::traffic::{errors_among, failures_among, main_error};
 use crate::observation::{NetnsView, SocketAddress, WireAnswers};
 
 /// Responses of one tier that were counted on the wire.
@@ -83,6 +83,11 @@ impl Answered {
     /// Server errors.
     pub(crate) fn errors(&self) -> u64 {
         errors_among(&self.by_status)
+    }
+
+    /// Server errors, and answers that one request is too many.
+    pub(crate) fn failures(&self) -> u64 {
+        failures_among(&self.by_status)
     }
 
     /// The most frequent status among the errors.

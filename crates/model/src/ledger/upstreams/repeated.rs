@@ -6,9 +6,9 @@ mod opened;
 
 use crate::facts::harm::{Cost, NOISE_SHARE};
 use crate::facts::path::Tier;
+use crate::facts::traffic::Statuses;
 use crate::facts::traffic::errors::ServerErrors;
 use crate::facts::traffic::on_wire::Answered;
-use crate::facts::traffic::{Statuses, is_failure};
 use crate::facts::{Context, GOOD_MIN, Logged};
 use crate::ledger::{Calls, tenths};
 use crate::observation::LogEvent;
@@ -203,13 +203,13 @@ fn of(ctx: &Context<'_>, caller: &Tier, group: &Group<'_>) -> Option<Repeated> {
     let given_up = logged.as_ref().map_or(sampled, |logged| logged.count);
     let on_wire: Option<Vec<Answered>> =
         asked.iter().map(|tier| Answered::of(ctx, tier).or_else(|| Answered::none_of(ctx, tier))).collect();
-    let bad: u64 = on_wire.iter().flatten().map(failures).sum();
+    let bad: u64 = on_wire.iter().flatten().map(Answered::failures).sum();
     let requests = Requests::of(ctx, caller, asked)?;
     let rps = |count: &dyn Fn(&Answered) -> u64| {
         on_wire.iter().flatten().map(|seen| count(seen) as f64 / seen.seconds.max(1e-6)).sum::<f64>() / requests.beside_calls_rps
     };
     let per_request = PerRequest {
-        answered: on_wire.as_ref().map(|_| (rps(&|seen| seen.all() - failures(seen)), rps(&failures))),
+        answered: on_wire.as_ref().map(|_| (rps(&|seen| seen.all() - seen.failures()), rps(&Answered::failures))),
         given_up: given_up as f64 / ctx.seconds().max(1e-6) / requests.rps,
         opened: opened::rps(ctx, caller, asked).map(|opened| opened / requests.rps),
         failed: requests.failed,
@@ -258,16 +258,11 @@ impl Requests {
         let told_rps = ctx.account()?.rate_rps().filter(|_| is_first);
         let rps = told_rps.into_iter().chain(read_rps).reduce(f64::max).filter(|rps| *rps > 0.0)?;
         let beside_calls_rps = read_rps.filter(|_| is_whole).unwrap_or(rps);
-        let on_wire = read.as_ref().map(|own| failures(own) as f64 / own.all().max(1) as f64);
+        let on_wire = read.as_ref().map(|own| own.failures() as f64 / own.all().max(1) as f64);
         let failed = on_wire.into_iter().chain(failed_share(ctx).filter(|_| is_first)).reduce(f64::max).unwrap_or(1.0);
         let are_paired = is_whole && read.is_some() && asked.iter().all(|tier| tier.netns == caller.netns);
         Some(Self { rps, beside_calls_rps, failed, are_paired })
     }
-}
-
-/// Failures among responses.
-fn failures(seen: &Answered) -> u64 {
-    seen.by_status.iter().filter(|(status, _)| is_failure(**status)).map(|(_, count)| count).sum()
 }
 
 /// The share of the clients' requests that fail.

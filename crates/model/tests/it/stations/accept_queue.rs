@@ -7,7 +7,7 @@ mod halted;
 mod members;
 mod traced;
 
-use chokepoint_model::observation::{ListenerAddress, Observation};
+use chokepoint_model::observation::{Listener, ListenerAddress, Observation};
 use chokepoint_model::reading::Reading;
 use chokepoint_model::report::{Confidence, Role, StationState, Verdict};
 
@@ -97,6 +97,35 @@ fn drops_of_a_listener_with_room_are_no_overflow_with_and_without_load() {
     }
 }
 
+/// A server whose queue of this limit dropped 150 connections at times, in a namespace that counted 200 overflows, and so many packets that only end a deferred handshake.
+fn beside_overflows(limit: u32, standing: u32, deferred: i64) -> Observation {
+    let mut obs = healthy();
+    queue(&mut obs, limit, standing, 150);
+    at_times(&mut obs);
+    counted_with(&mut obs, 200, 200, deferred);
+    suffer(&mut obs, 200, 50_000);
+    obs
+}
+
+/// Adds another listener, by what it had dropped at each time that it was there.
+fn beside_another(obs: &mut Observation, limit: u32, dropped: impl Fn(u64) -> Option<u64>) {
+    let view = obs.netns.get_mut(&SERVER).unwrap();
+    let points = view.listeners.points().to_vec();
+    view.listeners = Default::default();
+    for (at, mut listeners) in points {
+        listeners.extend(dropped(at).map(|dropped| {
+            let other = listener(ListenerAddress::Tcp(ip("0.0.0.0"), 9999), 777, 0, dropped);
+            Listener { accept_queue_limit: limit, ..other }
+        }));
+        view.listeners.push(at, Reading::Ok(listeners));
+    }
+}
+
+/// The causes that are overflows.
+fn overflows(obs: &Observation) -> Vec<String> {
+    causes(&told(obs)).into_iter().filter(|id| *id == "accept-queue-full").map(str::to_owned).collect()
+}
+
 /// Another server of the namespace overflows; this one, whose queue was nearly empty whenever it was looked at, dropped packets for another reason.
 #[test]
 fn what_another_listener_overflowed_is_not_this_ones() {
@@ -108,46 +137,20 @@ fn what_another_listener_overflowed_is_not_this_ones() {
         // Seen at its limit.
         (5, 6, 200, vec!["accept-queue-full"]),
     ] {
-        let mut obs = healthy();
-        queue(&mut obs, limit, standing, 150);
-        at_times(&mut obs);
-        counted(&mut obs, 200, 200);
-        suffer(&mut obs, 200, 50_000);
-        let view = obs.netns.get_mut(&SERVER).unwrap();
-        let points = view.listeners.points().to_vec();
-        view.listeners = Default::default();
-        for (at, mut listeners) in points {
-            let dropped = if at < WINDOW.0 { 0 } else { elsewhere * (at.min(WINDOW.1) - WINDOW.0) / (WINDOW.1 - WINDOW.0) };
-            let mut other = listener(ListenerAddress::Tcp(ip("0.0.0.0"), 9999), 777, 0, dropped);
-            other.accept_queue_limit = 5;
-            listeners.push(other);
-            view.listeners.push(at, Reading::Ok(listeners));
-        }
-        let diagnosis = told(&obs);
-        let found = causes(&diagnosis).into_iter().filter(|id| *id == "accept-queue-full").collect::<Vec<_>>();
-        assert_eq!(found, expected, "limit {limit}, {standing} waited, {elsewhere} dropped elsewhere");
+        let mut obs = beside_overflows(limit, standing, 0);
+        let dropped = |at: u64| if at < WINDOW.0 { 0 } else { elsewhere * (at.min(WINDOW.1) - WINDOW.0) / (WINDOW.1 - WINDOW.0) };
+        beside_another(&mut obs, 5, |at| Some(dropped(at)));
+        assert_eq!(overflows(&obs), expected, "limit {limit}, {standing} waited, {elsewhere} dropped elsewhere");
     }
 }
 
 #[test]
 fn what_a_listener_overflowed_that_has_ended_is_not_this_ones() {
     for (until_us, expected) in [(8_000_000, vec![]), (WINDOW.0, vec!["accept-queue-full"])] {
-        let mut obs = healthy();
-        queue(&mut obs, 511, 1, 150);
-        at_times(&mut obs);
-        counted(&mut obs, 200, 200);
-        suffer(&mut obs, 200, 50_000);
-        let view = obs.netns.get_mut(&SERVER).unwrap();
-        let points = view.listeners.points().to_vec();
-        view.listeners = Default::default();
-        for (at, mut listeners) in points {
-            let dropped = 300 * at.saturating_sub(WINDOW.0) / (8_000_000 - WINDOW.0);
-            listeners.extend((at <= until_us).then(|| listener(ListenerAddress::Tcp(ip("0.0.0.0"), 9999), 777, 0, dropped)));
-            view.listeners.push(at, Reading::Ok(listeners));
-        }
-        let diagnosis = told(&obs);
-        let found = causes(&diagnosis).into_iter().filter(|id| *id == "accept-queue-full").collect::<Vec<_>>();
-        assert_eq!(found, expected, "until {until_us}");
+        let mut obs = beside_overflows(511, 1, 0);
+        let dropped = |at: u64| 300 * at.saturating_sub(WINDOW.0) / (8_000_000 - WINDOW.0);
+        beside_another(&mut obs, 511, |at| (at <= until_us).then(|| dropped(at)));
+        assert_eq!(overflows(&obs), expected, "until {until_us}");
     }
 }
 
@@ -155,14 +158,7 @@ fn what_a_listener_overflowed_that_has_ended_is_not_this_ones() {
 #[test]
 fn packets_that_only_end_a_deferred_handshake_are_no_overflow() {
     for (deferred, expected) in [(150, vec![]), (30, vec!["accept-queue-full"])] {
-        let mut obs = healthy();
-        queue(&mut obs, 511, 1, 150);
-        at_times(&mut obs);
-        counted_with(&mut obs, 200, 200, deferred);
-        suffer(&mut obs, 200, 50_000);
-        let diagnosis = told(&obs);
-        let found = causes(&diagnosis).into_iter().filter(|id| *id == "accept-queue-full").collect::<Vec<_>>();
-        assert_eq!(found, expected, "{deferred} deferred");
+        assert_eq!(overflows(&beside_overflows(511, 1, deferred)), expected, "{deferred} deferred");
     }
 }
 
@@ -176,16 +172,8 @@ fn overflows_outside_of_the_window_are_not_this_listeners() {
         at_times(&mut obs);
         counted(&mut obs, 220, 220);
         suffer(&mut obs, 200, 50_000);
-        let view = obs.netns.get_mut(&SERVER).unwrap();
-        let points = view.listeners.points().to_vec();
-        view.listeners = Default::default();
-        for (at, mut listeners) in points {
-            listeners.push(listener(ListenerAddress::Tcp(ip("0.0.0.0"), 9999), 777, 0, of_other * at.min(11_000_000) / 11_000_000));
-            view.listeners.push(at, Reading::Ok(listeners));
-        }
-        let diagnosis = told(&obs);
-        let found = causes(&diagnosis).into_iter().filter(|id| *id == "accept-queue-full").collect::<Vec<_>>();
-        assert_eq!(found, expected, "{of_other} dropped elsewhere");
+        beside_another(&mut obs, 511, |at| Some(of_other * at.min(11_000_000) / 11_000_000));
+        assert_eq!(overflows(&obs), expected, "{of_other} dropped elsewhere");
     }
 }
 

@@ -54,10 +54,7 @@ fn boot_time(stat: &[u8]) -> Option<&[u8]> {
 /// Parses the facts. All are required except the boot time, which old recordings lack.
 pub(crate) fn parse(bytes: &[u8]) -> Result<KernelInfo, ParseError> {
     let facts = facts::read(NAME, bytes)?;
-    let number = |name: &str, expected| {
-        let fact = facts::need(NAME, &facts, name, expected)?;
-        TextLine::new(NAME, fact.line).number::<u64>(expected, Some(&fact.text()))
-    };
+    let number = |name: &str, expected| facts::number::<u64>(NAME, &facts, name, expected);
     let text = |name: &str, expected| {
         let fact = facts::need(NAME, &facts, name, expected)?;
         let text = fact.text().into_owned();

@@ -7,7 +7,7 @@ use crate::root::{Root, reading_of};
 use crate::scope::is_of_host;
 use crate::table::{Cadence, Items, ReadContext, Redact, ScopeKind, Source, only_item};
 use crate::text::error::{ParseError, TextLine};
-use crate::text::facts::{self, Fact};
+use crate::text::facts;
 
 const NAME: &str = "task_limits";
 /// Each of these files has a line.
@@ -16,8 +16,6 @@ const BYTES_MAX: usize = 4 << 10;
 const STATUS_BYTES_MAX: usize = 16 << 10;
 /// The inode of the first pid namespace (PROC_PID_INIT_INO, include/linux/proc_ns.h).
 const FIRST_NAMESPACE: &str = "pid:[4026531836]";
-/// Ids below this are not given again (RESERVED_PIDS, kernel/pid.c).
-const RESERVED: u32 = 300;
 const WHY_OTHER: &str = "/proc shows the processes of another pid namespace";
 
 /// Once a second for the host: the facts `loadavg`, `threads_max`, `pid_max`, `namespace` and `low`, the number of processes whose ids are not given again. `pid_max` is that of
@@ -40,7 +38,7 @@ fn read_files(root: &Root) -> Result<Vec<u8>, Outcome> {
     if ids.is_some_and(|ids| ids != 1) {
         return Err(Outcome::Absent(WHY_OTHER.to_owned(), None));
     }
-    let low = root.pids()?.into_iter().filter(|pid| *pid < RESERVED).count();
+    let low = root.pids()?.into_iter().filter(|pid| u64::from(*pid) < TaskLimits::RESERVED_PIDS).count();
     let mut text = Vec::new();
     facts::add(&mut text, "loadavg", &of(root.read("proc/loadavg", BYTES_MAX, None))?);
     facts::add(&mut text, "threads_max", &of(root.read("proc/sys/kernel/threads-max", BYTES_MAX, None))?);
@@ -55,20 +53,17 @@ fn read_files(root: &Root) -> Result<Vec<u8>, Outcome> {
 fn parse(bytes: &[u8]) -> Result<TaskLimits, ParseError> {
     let facts = facts::read(NAME, bytes)?;
     let need = |name: &'static str| facts::need(NAME, &facts, name, "a number");
+    let number = |name: &'static str| facts::number(NAME, &facts, name, "a number");
     let loadavg = need("loadavg")?;
     let text = loadavg.text();
     let all = text.split_ascii_whitespace().nth(3).and_then(|word| Some(word.split_once('/')?.1));
     Ok(TaskLimits {
         tasks: TextLine::new(NAME, loadavg.line).number("five words, the fourth of two numbers", all)?,
-        threads_max: number(need("threads_max")?)?,
-        pid_max: number(need("pid_max")?)?,
-        low_pids: number(need("low")?)?,
+        threads_max: number("threads_max")?,
+        pid_max: number("pid_max")?,
+        low_pids: number("low")?,
         is_first: need("namespace")?.text() == FIRST_NAMESPACE,
     })
-}
-
-fn number(fact: &Fact<'_>) -> Result<u64, ParseError> {
-    TextLine::new(NAME, fact.line).number("a number", Some(fact.text().trim()))
 }
 
 fn put(observation: &mut Observation, entry: &Entry) {

@@ -70,8 +70,7 @@ pub(crate) fn parse_of(of: &'static str, bytes: &[u8]) -> Result<CpuUse, ParseEr
     let facts = facts::read(of, bytes)?;
     let line = facts::need(of, &facts, "stat", "the line \"stat\"")?;
     let stat = stat::parse(TextLine::new(of, line.line), &line.value)?;
-    let page = facts::need(of, &facts, "page_bytes", "bytes a page")?;
-    let page_bytes: u64 = TextLine::new(of, page.line).number("bytes a page", Some(&page.text()))?;
+    let page_bytes: u64 = facts::number(of, &facts, "page_bytes", "bytes a page")?;
     let mut threads: Vec<ThreadTimes> = Vec::new();
     for fact in facts.iter().filter(|fact| ["schedstat", "thread"].contains(&fact.name)) {
         const EXPECTED: &str = "three numbers of nanoseconds and slices";

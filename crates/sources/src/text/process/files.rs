@@ -88,10 +88,7 @@ pub(crate) fn socket_inode(target: &str) -> Option<u64> {
 pub(crate) fn parse(bytes: &[u8]) -> Result<OpenFiles, ParseError> {
     const EXPECTED: &str = "count, sockets and as many lines \"socket\"";
     let facts = facts::read(NAME, bytes)?;
-    let number = |name: &str| {
-        let fact = facts::need(NAME, &facts, name, EXPECTED)?;
-        TextLine::new(NAME, fact.line).number::<u32>(EXPECTED, Some(&fact.text()))
-    };
+    let number = |name: &str| facts::number::<u32>(NAME, &facts, name, EXPECTED);
     let mut sockets = Vec::new();
     for fact in facts.iter().filter(|fact| fact.name == "socket") {
         sockets.push(TextLine::new(NAME, fact.line).number(EXPECTED, Some(&fact.text()))?);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::stat::read_while_alive;
 use crate::scope::put_process;
 use crate::table::{Cadence, Items, Phase, ReadContext, Redact, ScopeKind, Source, only_item};
-use crate::text::error::{ParseError, TextLine};
+use crate::text::error::ParseError;
 use crate::text::facts;
 
 const NAME: &str = "process_mappings";
@@ -70,13 +70,11 @@ fn read(context: &ReadContext<'_>) -> Items {
 fn parse(bytes: &[u8]) -> Result<Mappings, ParseError> {
     const EXPECTED: &str = "a number";
     let facts = facts::read(NAME, bytes)?;
-    let number = |name: &'static str| {
-        let fact = facts::need(NAME, &facts, name, EXPECTED)?;
-        TextLine::new(NAME, fact.line).number(EXPECTED, Some(fact.text().trim()))
-    };
-    let threads = facts::need(NAME, &facts, "threads", EXPECTED)?;
-    let threads = TextLine::new(NAME, threads.line).number(EXPECTED, Some(threads.text().trim()))?;
-    Ok(Mappings { count: number("count")?, limit: number("limit")?, threads })
+    Ok(Mappings {
+        count: facts::number(NAME, &facts, "count", EXPECTED)?,
+        limit: facts::number(NAME, &facts, "limit", EXPECTED)?,
+        threads: facts::number(NAME, &facts, "threads", EXPECTED)?,
+    })
 }
 
 fn put(observation: &mut Observation, entry: &Entry) {

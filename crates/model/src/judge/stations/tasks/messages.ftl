@@ -28,7 +28,7 @@ finding-tasks-exhausted-title = { $scope ->
 finding-tasks-exhausted-explanation = { $scope ->
     [cgroup] All processes and threads in this cgroup and below it count, and there may be { $limit } (pids.max, TasksMax of a unit, --pids-limit of a container).
     [host] All processes and threads of the host count, in all containers, and there may be { $limit } (kernel.threads-max).
-    [ids] Each process and thread has an id of its own below { $limit } (kernel.pid_max); the first 300 are given once.
+    [ids] Each process and thread has an id of its own, below { $limit } (kernel.pid_max). The kernel gives those below 300 only once.
     [mappings] Each thread has a stack, which takes one or two mappings, and a process may have { $limit } of them (vm.max_map_count).
    *[user] All processes and threads of this user on the whole machine count, and there may be { $limit } (RLIMIT_NPROC, ulimit -u).
   } { $scope ->

@@ -74,5 +74,5 @@ finding-calls-repeated-explanation = { $kind ->
 evidence-calls-repeated-given-up = { $seen } connections of { $tier } to { $asked } were seen closed by { $tier } with a request on them and no response: at least { $failed_calls } for each of its requests.
 evidence-calls-repeated-keeps-up = { $asked } sent { $answered } responses for each request of { $tier }, in time or too late: as many calls as each request needs could be answered if { $tier } asked once.
 evidence-calls-repeated-unanswered = { $tier } opened { $opened } connections for each of its requests, and { $asked } sent { $answered } responses: about { $seen } connections carried none.
-evidence-calls-repeated-in-turn = { $in_use } calls waited for a response at once, for { $under_way } requests in flight: each request makes its calls one after another.
-coupling-repeated = The server works on calls that were given up, and its responses come too late. If each request asked it once, whether it answers could be seen.
+evidence-calls-repeated-in-turn = On average { $in_use } calls waited for a response while { $under_way } requests were in flight: a request makes its calls one after another.
+coupling-repeated = The server spends its time on calls that were given up, so its responses come too late. Whether it answers in time shows once each request asks it only once.

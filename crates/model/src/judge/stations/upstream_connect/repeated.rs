@@ -8,18 +8,18 @@ use crate::judge::finding::{Evidence, Finding};
 use crate::judge::id::FindingId;
 use crate::judge::location::{EdgeId, Location};
 use crate::judge::station::StationReading;
-use crate::ledger::{Failing, Repeated, repeated};
+use crate::ledger::{Failing, Repeated};
 use crate::output::message::Message;
 use crate::output::report::{Confidence, StationState};
 
 /// Those that are told as what to look at first.
-fn told(ctx: &Context<'_>) -> Vec<Repeated> {
-    repeated(ctx).into_iter().filter(|found| found.is_told(ctx)).collect()
+fn told<'c>(ctx: &'c Context<'_>) -> impl Iterator<Item = &'c Repeated> {
+    ctx.repeated().iter().filter(|found| found.is_told(ctx))
 }
 
 /// A reading for each edge whose calls are repeated.
 pub(super) fn readings(ctx: &Context<'_>) -> Vec<StationReading> {
-    told(ctx).iter().filter_map(|found| reading(ctx, found)).collect()
+    told(ctx).filter_map(|found| reading(ctx, found)).collect()
 }
 
 fn reading(ctx: &Context<'_>, found: &Repeated) -> Option<StationReading> {
@@ -30,7 +30,7 @@ fn reading(ctx: &Context<'_>, found: &Repeated) -> Option<StationReading> {
 }
 
 pub(super) fn findings(ctx: &Context<'_>) -> Vec<Finding> {
-    told(ctx).iter().filter_map(|found| finding(ctx, found)).collect()
+    told(ctx).filter_map(|found| finding(ctx, found)).collect()
 }
 
 fn finding(ctx: &Context<'_>, found: &Repeated) -> Option<Finding> {
@@ -57,7 +57,7 @@ fn finding(ctx: &Context<'_>, found: &Repeated) -> Option<Finding> {
 
 /// Repeated calls that no finding tells: why they fail is told, or not known.
 pub(super) fn notes(ctx: &Context<'_>) -> Vec<Message> {
-    let untold = repeated(ctx).into_iter().filter(|found| !found.is_told(ctx) && !found.are_errors_told(ctx));
+    let untold = ctx.repeated().iter().filter(|found| !found.is_told(ctx) && !found.are_errors_told(ctx));
     untold.map(|found| found.args(ctx, "warning-calls-repeated")).collect()
 }
 

@@ -7,7 +7,7 @@ use crate::facts::traffic::out_of_service::{COMMAND, OutOfService};
 use crate::judge::finding::{Evidence, Finding};
 use crate::judge::id::FindingId;
 use crate::judge::location::Location;
-use crate::ledger::{self, Failing};
+use crate::ledger::Failing;
 use crate::observation::LogEvent;
 use crate::output::message::Message;
 use crate::output::report::Confidence;
@@ -66,7 +66,7 @@ pub(super) fn judge(ctx: &Context<'_>) -> Option<Finding> {
 
 /// How often it is asked for each request, where a call that fails is made again.
 fn repeated(ctx: &Context<'_>, tier: &Tier) -> Option<Evidence> {
-    let found = ledger::repeated(ctx).into_iter().find(|found| found.how == Failing::Error && found.asked.contains(&tier.id.0))?;
+    let found = ctx.repeated().iter().find(|found| found.how == Failing::Error && found.asked.contains(&tier.id.0))?;
     Some(Evidence::new(found.args(ctx, "evidence-calls-repeated-errors"), "packet(7)", Some(found.seen as f64)))
 }
 
